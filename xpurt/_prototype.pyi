@@ -52,6 +52,10 @@ def empty_prototype_cache(type: str) -> None: ...
 def prototype_dtypes(type: str, index: int) -> set[dtype]:
     """The types that tensors on the device may have."""
 
+def define_backend() -> Any:
+    """The class of backends for prototypes, whose argument is one for xpu. Its base is in
+    torch._C._distributed_c10d."""
+
 class RenamedCode:
     """A function of tensors of a prototype that calls `function` with those of the device
     behind. See Note [Compiled host code], whose arguments these are."""

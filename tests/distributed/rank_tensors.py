@@ -3,8 +3,9 @@
 import torch
 import torch.distributed as dist
 from ranks import RANKS
+from ranks import XPU as XPU_0
 
-XPU = torch.device("xpu")
+XPU = torch.device(XPU_0.type)
 
 
 def of_rank(rank: int, dtype: torch.dtype = torch.float32, *shape: int) -> torch.Tensor:
@@ -26,7 +27,7 @@ def all_ranks(dtype: torch.dtype = torch.float32, *shape: int) -> list[torch.Ten
 
 
 def check(found: torch.Tensor, expected: torch.Tensor) -> None:
-    assert found.device.type == "xpu", found.device
+    assert found.device.type == XPU.type, found.device
     assert found.dtype == expected.dtype, (found.dtype, expected.dtype)
     ours, theirs = found.cpu(), expected
     if ours.dtype.itemsize == 1 and ours.is_floating_point():

@@ -19,8 +19,22 @@ import torch
 import torch.distributed as dist
 
 RANKS = 2
-# The device of this rank, where a launcher has numbered it.
-XPU = torch.device("xpu", int(os.environ.get("LOCAL_RANK", 0)))
+# The prototype device that all ranks work on instead of xpu: its name and memory.
+PROTOTYPE = "RANKS_ON_PROTOTYPE"
+
+
+def _device() -> torch.device:
+    """Of this rank, where a launcher has numbered it."""
+    name, _, memory = os.environ.get(PROTOTYPE, "xpu").partition(":")
+    if memory:
+        import xpurt
+
+        xpurt.prototype_device(name, memory)
+    return torch.device(name, int(os.environ.get("LOCAL_RANK", 0)))
+
+
+XPU = _device()
+BACKEND = "xccl" if XPU.type == "xpu" else "prototype"
 # How a rank that a launcher started names its mapping: the variable has precedence over
 # the argument of set_xpu_mapping().
 IN_PROGRAM = "SET_MAPPING"
@@ -45,7 +59,7 @@ def take_device() -> None:
         import xpurt
 
         xpurt.set_xpu_mapping(mapping)
-    torch.xpu.set_device(XPU)
+    torch.get_device_module(XPU).set_device(XPU)
 
 
 def cases(names: dict[str, Any]) -> dict[str, Callable[[], object]]:

@@ -22,6 +22,7 @@ MEMBERS = (
     Member("torch._C._*_multithreading_enabled", "", "the engine's flag; replaced"),
     Member("torch._C._get_schema", "builtin_function_or_method", "schemas of ops that are computed by way of others"),
     Member("torch._C._get_privateuse1_backend_name", "builtin_function_or_method", "the name of PrivateUse1 as a device type"),
+    Member("torch._C._torchDeviceToDLDevice", "builtin_function_or_method", "the DLPack device of an xpu ordinal behind a prototype device"),
     Member("torch._C._rename_privateuse1_backend", "builtin_function_or_method", "names PrivateUse1 after a prototype device"),
     Member("torch._C.parse_schema", "builtin_function_or_method", "the overload of an op in TorchScript, by the schema that its node prints"),
     Member("torch._C._lazy", "module", "whether this PyTorch has the lazy core"),

@@ -272,6 +272,25 @@ PATCHES = (
         "methods that are named after a prototype device, as far as PyTorch lacks them; its own `Tensor.ipu` takes no index",
     ),
     Patch(
+        ("setattr(Tensor, name)", "setattr(module, name)"),
+        (
+            ("torch.Tensor:__dlpack__", "(self, stream, max_version, dl_device, copy)"),
+            ("torch.Tensor:__dlpack_device__", "(self)"),
+            ("torch.from_dlpack", "(ext_tensor, device, copy)"),
+            ("torch.to_dlpack", ""),
+        ),
+        "DLPack of tensors on prototype devices, once there is one; of other tensors it is PyTorch's",
+    ),
+    Patch(
+        ("setattr(distributed_c10d.Backend, 'register_backend')", "setattr(distributed_c10d.BackendConfig, '__init__')"),
+        (
+            ("torch.distributed.distributed_c10d.Backend.register_backend", "(name, func, extended_api, devices)"),
+            ("torch.distributed.distributed_c10d.Backend.default_device_backend_map", "dict"),
+            ("torch.distributed.distributed_c10d.BackendConfig:__init__", "(self, backend)"),
+        ),
+        "once there is a prototype device: a group without a backend's name has one for it, and a vendor's is preferred to xpurt's",
+    ),
+    Patch(
         ("saved_storages.register(name)",),
         (("torch.serialization.register_package", "(priority, tagger, deserializer)"),),
         "xpurt's own function, which adds the storages of a prototype device to those that `torch.load` knows",

@@ -26,6 +26,7 @@ from xpurt.prototype import (
     compiled,
     dlpack,
     methods,
+    process_groups,
     report,
     saved_storages,
     seeds,
@@ -293,6 +294,7 @@ def _make(
     if name in TYPES:
         seeds.follow(runtime)
     saved_storages.register(name)
+    process_groups.follow(name)
     dlpack.follow(name, _type_of(name), memory)
     tied_weights.keep()
     compiled.take_graphs(name, _type_of(name), "xpu" if memory == "xpu" else "cpu")

@@ -5,6 +5,7 @@
 
 #include "distributed/collective.h"
 #include "distributed/launch_queue.h"
+#include "host/api.h"
 #include "host/mutex.h"
 
 namespace xpurt {
@@ -125,6 +126,16 @@ Tensors chunks_of(const Tensors& tensors);
 
 // The backend of a group for xpu tensors. A group that has gloo alone gets one around
 // it at its first use with them.
-BackendPointer backend_for_xpu(c10d::ProcessGroup& group);
+XPURT_API BackendPointer backend_for_xpu(c10d::ProcessGroup& group);
+
+// Such a backend. It takes CPU tensors, too, and has what gloo lacks for them.
+XPURT_API BackendPointer backend_around(const BackendPointer& gloo);
+
+// The backend of a group for tensors of `type`. If it has none but gloo, it gets what
+// `make` returns, under the name `kind`. Throws if the group has neither.
+XPURT_API BackendPointer
+backend_or_made(c10d::ProcessGroup& group, c10::DeviceType type,
+                c10d::ProcessGroup::BackendType kind,
+                const std::function<BackendPointer(const BackendPointer& gloo)>& make);
 
 }  // namespace xpurt

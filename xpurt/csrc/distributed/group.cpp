@@ -19,6 +19,11 @@ InnerBackend& inner_backend() {
   return *leaked;
 }
 
+// Then no stream has work that the barrier waits for.
+bool is_for_cpu(const c10d::BarrierOptions& options) {
+  return options.device && options.device->is_cpu();
+}
+
 }  // namespace
 
 void set_inner_backend(InnerBackend make) {
@@ -74,16 +79,18 @@ WorkPointer XpuBackend::barrier(const c10d::BarrierOptions& options) {
   c10d::BarrierOptions of_inner = options;
   of_inner.device_ids.clear();
   of_inner.device = std::nullopt;
+  const auto start = [=](Backend& inner, const HostForms&) {
+    return inner.barrier(of_inner);
+  };
+  if (is_for_cpu(options)) return run({OpType::BARRIER, {}, {}, start});
   const c10::Device device(c10::DeviceType::XPU, current_device());
   // It stands for the stream: its host form is ready when the work before it is done.
   const at::Tensor mark = at::empty({1}, at::device(device).dtype(at::kByte));
-  return run({OpType::BARRIER, {mark}, {}, [=](Backend& inner, const HostForms&) {
-                return inner.barrier(of_inner);
-              }});
+  return run({OpType::BARRIER, {mark}, {}, start});
 }
 
 void XpuBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all) {
-  current_stream().wait();
+  if (!is_for_cpu(options)) current_stream().wait();
   inner_->monitoredBarrier(options, wait_all);
 }
 
@@ -91,26 +98,36 @@ c10d::ErrorType XpuBackend::getError() {
   return c10d::ErrorType::SUCCESS;
 }
 
-BackendPointer backend_for_xpu(c10d::ProcessGroup& group) {
-  constexpr auto kXpu = c10::DeviceType::XPU;
-  constexpr auto kCpu = c10::DeviceType::CPU;
-  const bool has_own = group.hasBackendForDeviceType(kXpu);
-  if (has_own) {
-    BackendPointer own = group.getBackend(kXpu);
-    // A group may have been made with "cpu:gloo,xpu:gloo".
-    if (own->getBackendName() != "gloo") return own;
-  } else if (!group.hasBackendForDeviceType(kCpu) ||
-             group.getBackend(kCpu)->getBackendName() != "gloo") {
-    return group.getBackend(kXpu);  // throws, and names the group's devices
-  }
-  BackendPointer gloo = group.getBackend(has_own ? kXpu : kCpu);
+BackendPointer backend_around(const BackendPointer& gloo) {
   auto made = c10::make_intrusive<XpuBackend>(
       gloo, c10::make_intrusive<XpuBackendOptions>(gloo->getBackendOptions()->timeout),
       /*is_shared=*/true);
   made->setGroupUid(gloo->getGroupUid());
-  group.setBackend(kXpu, c10d::ProcessGroup::BackendType::XCCL,
-                   c10::static_intrusive_pointer_cast<c10d::Backend>(made));
   return made;
+}
+
+BackendPointer backend_or_made(
+    c10d::ProcessGroup& group, c10::DeviceType type,
+    c10d::ProcessGroup::BackendType kind,
+    const std::function<BackendPointer(const BackendPointer& gloo)>& make) {
+  constexpr auto kCpu = c10::DeviceType::CPU;
+  const bool has_own = group.hasBackendForDeviceType(type);
+  if (has_own) {
+    BackendPointer own = group.getBackend(type);
+    // A group may have been made with "cpu:gloo,xpu:gloo".
+    if (own->getBackendName() != "gloo") return own;
+  } else if (!group.hasBackendForDeviceType(kCpu) ||
+             group.getBackend(kCpu)->getBackendName() != "gloo") {
+    return group.getBackend(type);  // throws, and names the group's devices
+  }
+  BackendPointer made = make(group.getBackend(has_own ? type : kCpu));
+  group.setBackend(type, kind, made);
+  return made;
+}
+
+BackendPointer backend_for_xpu(c10d::ProcessGroup& group) {
+  return backend_or_made(group, c10::DeviceType::XPU,
+                         c10d::ProcessGroup::BackendType::XCCL, &backend_around);
 }
 
 }  // namespace xpurt

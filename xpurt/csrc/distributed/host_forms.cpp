@@ -81,7 +81,9 @@ void HostForms::take(Form& form) {
     TORCH_CHECK_VALUE(tensor.is_cpu(), "a collective of xpu tensors got one on ",
                       tensor.device(), ". Give it tensors of one device.");
     form.alias = tensor;
-    if (is_plain_memory(tensor)) form.host = tensor;
+    const bool is_usable =
+        !is_plain(tensor) || (is_plain_memory(tensor) && !needs_own_memory(form));
+    if (is_usable) form.host = tensor;
     return;
   }
   const c10::Device device = tensor.device();
@@ -108,8 +110,7 @@ void HostForms::take_alias(Form& form) {
   }
   bring_home(*storage, form.written ? Access::read_write : Access::read);
   form.alias = alias_of(form.original);
-  const bool is_own = changes_inputs_ && form.read && !form.written;
-  if (is_plain_memory(form.alias) && !is_own) form.host = form.alias;
+  if (is_plain_memory(form.alias) && !needs_own_memory(form)) form.host = form.alias;
 }
 
 void HostForms::take_staged(Form& form) {
@@ -165,7 +166,7 @@ std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> HostForms::deliver() {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> written;
   for (Form& form : forms_) {
-    if (!form.written) continue;
+    if (!form.written || form.host.is_same(form.original)) continue;
     if (form.original.is_sparse()) {
       form.original.copy_(form.host.to(form.original.device()));
       current_stream(form.original.device().index()).wait();

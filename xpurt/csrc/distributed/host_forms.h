@@ -84,6 +84,10 @@ class HostForms {
     at::Tensor host;   // contiguous
   };
 
+  // An input that the collective changes, and the caller keeps.
+  bool needs_own_memory(const Form& form) const {
+    return changes_inputs_ && form.read && !form.written;
+  }
   Form& form_of(const at::Tensor& tensor);
   const Form& known(const at::Tensor& tensor) const;
   void take(Form& form);

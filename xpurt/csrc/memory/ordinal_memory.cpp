@@ -9,6 +9,7 @@
 #include "stream/capture.h"
 
 namespace xpurt {
+
 OrdinalMemory::OrdinalMemory(c10::DeviceIndex index, uint64_t epoch,
                              const PhysicalDevice& home, SegmentTable& table,
                              const MemorySource* source, bool cached)

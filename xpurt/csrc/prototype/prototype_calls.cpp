@@ -52,6 +52,11 @@ bool is_of_vendor(const c10::SafeKernelFunction& kernel) {
 
 }  // namespace
 
+bool has_vendor_kernel(const OperatorHandle& op, c10::DispatchKey key) {
+  return op.hasKernelForDispatchKey(key) && !op.isKernelFallthroughKernel(key) &&
+         is_of_vendor(op.getComputedKernelForDispatchKey(key));
+}
+
 OpCalls& op_calls(const PrototypeDevice& device, const std::string& op, ComputedBy by) {
   AllCalls& all = all_calls(device);
   const std::lock_guard<Mutex> lock(all.mutex);
@@ -85,10 +90,8 @@ void count_vendor_kernels(const PrototypeDevice& device) {
     const c10::DispatchKey own = device.own_key(layout);
     for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
       const auto op = dispatcher.findSchema(name);
-      if (!op || !op->hasKernelForDispatchKey(own)) continue;
-      if (op->isKernelFallthroughKernel(own)) continue;
+      if (!op || !has_vendor_kernel(*op, own)) continue;
       c10::SafeKernelFunction kernel = op->getComputedKernelForDispatchKey(own);
-      if (!is_of_vendor(kernel)) continue;
       const std::string space(*op->operator_name().getNamespace());
       auto* kept =
           new torch::Library(torch::Library::IMPL, space, own, __FILE__, __LINE__);

@@ -1,6 +1,8 @@
 // How often each op of a prototype ran, and who computed.
 #pragma once
 
+#include <ATen/core/dispatch/Dispatcher.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -50,6 +52,9 @@ class CountedCall {
   OpCalls& calls_;
   const std::chrono::steady_clock::time_point begin_;
 };
+
+// Whether the op has a kernel at the key that is neither PyTorch's nor xpurt's.
+bool has_vendor_kernel(const c10::OperatorHandle& op, c10::DispatchKey key);
 
 // From now on calls of the vendor's kernels are counted: of those that are registered
 // at this moment. Each gets a kernel in front of it that counts, and calls it.

@@ -1,74 +1,63 @@
-// Collectives on a prototype whose process groups have no backend of their own.
+// PyTorch's ops of collectives for prototypes: see Note [Collectives of prototypes].
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#include <torch/library.h>
 
-#include <algorithm>
-
+#include "distributed/c10d_ops.h"
+#include "prototype/prototype_backend.h"
+#include "prototype/prototype_calls.h"
 #include "prototype/prototype_parts.h"
 
 namespace xpurt {
 namespace {
 
-using c10::IValue;
-using c10::OperatorHandle;
-using torch::jit::Stack;
+using c10::DeviceType;
 
-// Note [Collectives of PrivateUse1]
-// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// c10d's ops have kernels of PyTorch for the CPU, CUDA and PrivateUse1. That of the
-// last asks the process group for a backend of the device type, and raises an error if
-// there is none, as with gloo. Then the op runs on the device behind. A backend that
-// the vendor has registered is used as before.
-class RunCollective final : public c10::OperatorKernel {
- public:
-  RunCollective(const PrototypeDevice& device, c10::SafeKernelFunction kernel,
-                const OperatorHandle& op)
-      : device_(device),
-        kernel_(std::move(kernel)),
-        behind_(boxed_run_behind(device, op)) {}
+// Found by a function without a state.
+template <DeviceType type>
+BackendPointer backend_of(c10d::ProcessGroup& group) {
+  return backend_or_made(
+      group, type, c10d::ProcessGroup::BackendType::CUSTOM,
+      [](const BackendPointer& gloo) {
+        return c10::make_intrusive<PrototypeBackend>(backend_around(gloo));
+      });
+}
 
-  void operator()(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    if (has_backend(*stack, op.schema().arguments().size())) {
-      kernel_.callBoxed(op, keys, stack);
-    } else {
-      behind_(op, stack);
-    }
+FindBackend finder_of(DeviceType type) {
+  switch (type) {
+    case DeviceType::IPU:
+      return &backend_of<DeviceType::IPU>;
+    case DeviceType::HPU:
+      return &backend_of<DeviceType::HPU>;
+    case DeviceType::MTIA:
+      return &backend_of<DeviceType::MTIA>;
+    case DeviceType::MAIA:
+      return &backend_of<DeviceType::MAIA>;
+    case DeviceType::XLA:
+      return &backend_of<DeviceType::XLA>;
+    default:
+      return &backend_of<DeviceType::PrivateUse1>;
   }
-
- private:
-  bool has_backend(const Stack& stack, size_t arguments) const {
-    static const auto group =
-        c10::getCustomClassType<c10::intrusive_ptr<c10d::ProcessGroup>>();
-    return std::any_of(
-        stack.end() - static_cast<ptrdiff_t>(arguments), stack.end(),
-        [&](const IValue& each) {
-          return each.isObject() && *each.type() == *group &&
-                 each.toCustomClass<c10d::ProcessGroup>()->hasBackendForDeviceType(
-                     device_.type());
-        });
-  }
-
-  const PrototypeDevice& device_;
-  const c10::SafeKernelFunction kernel_;
-  const BoxedRun behind_;
-};
+}
 
 }  // namespace
 
+// PyTorch has kernels for PrivateUse1, which these replace: its own raise an error in a
+// group that has gloo alone.
 void register_collectives(const PrototypeDevice& device) {
-  const c10::DispatchKey own = device.own_key(c10::DispatchKey::Dense);
   auto& dispatcher = c10::Dispatcher::singleton();
   const WithoutOverrideWarning silent;
-  auto* kept =
-      new torch::Library(torch::Library::IMPL, "c10d", own, __FILE__, __LINE__);
-  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-    if (!name.name.starts_with("c10d::")) continue;
-    const auto op = dispatcher.findSchema(name);
-    if (!op || !op->hasKernelForDispatchKey(own)) continue;
-    kept->impl(toString(name).c_str(),
-               torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RunCollective>(
-                   device, op->getComputedKernelForDispatchKey(own), *op)));
+  const FindBackend find = finder_of(device.type());
+  for (const c10::DispatchKey layout :
+       {c10::DispatchKey::Dense, c10::DispatchKey::Sparse}) {
+    const c10::DispatchKey own = device.own_key(layout);
+    const bool is_sparse = layout == c10::DispatchKey::Sparse;
+    auto* kept =
+        new torch::Library(torch::Library::IMPL, "c10d", own, __FILE__, __LINE__);
+    register_c10d_ops(device.type(), *kept, find, [&](const std::string& name) {
+      if (is_sparse && name != "allreduce_") return false;
+      const auto op = dispatcher.findSchema({"c10d::" + name, ""});
+      return op && !has_vendor_kernel(*op, own);
+    });
   }
 }
 

@@ -1,11 +1,13 @@
 // What the dispatcher calls for ops of a prototype that the vendor has no kernel for.
+#include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/bernoulli.h>
 #include <ATen/ops/ones_like.h>
-#include <torch/csrc/distributed/c10d/Work.hpp>
 #include <torch/library.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 
 #include "op/gradients_wanted.h"
@@ -61,19 +63,6 @@ void set_generator(const OperatorHandle& op, IValue* arguments, c10::Device own)
   }
 }
 
-// A collective may write after it has returned. What it writes to a copy is copied back
-// before that, so it has to end. A message that is sent writes nothing.
-void wait_for_works(const OperatorHandle& op, Stack* stack) {
-  const std::string& name = op.schema().name();
-  if (!name.starts_with("c10d::") || name == "c10d::send") return;
-  static const auto work = c10::getCustomClassType<c10::intrusive_ptr<c10d::Work>>();
-  for (const IValue& result : *stack) {
-    if (result.isObject() && *result.type() == *work) {
-      result.toCustomClass<c10d::Work>()->wait();
-    }
-  }
-}
-
 // Runs `op` with the arguments on the stack on the device behind.
 void run_behind(const PrototypeDevice& device, const OperatorHandle& op, Stack* stack,
                 OpCalls& calls) {
@@ -95,7 +84,6 @@ void run_behind(const PrototypeDevice& device, const OperatorHandle& op, Stack* 
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     op.callBoxed(stack);
   }
-  if (device.copies()) wait_for_works(op, stack);
   call.finish_arguments();
   calls.bytes_copied.fetch_add(call.bytes_copied(), std::memory_order_relaxed);
   if (!results) return;
@@ -184,6 +172,30 @@ bool is_cell(const OperatorHandle& op) {
          has_host_kernel(op);
 }
 
+// The ops of SyncBatchNorm, which PyTorch has for GPUs alone. xpu's kernels, too, are
+// made of other ops.
+class RunComposed final : public c10::OperatorKernel {
+ public:
+  explicit RunComposed(c10::SafeKernelFunction kernel) : kernel_(std::move(kernel)) {}
+
+  void operator()(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+    kernel_.callBoxed(op, keys, stack);
+  }
+
+ private:
+  const c10::SafeKernelFunction kernel_;
+};
+
+bool is_of_sync_batch_norm(const OperatorHandle& op) {
+  constexpr std::array kNames{"aten::batch_norm_stats", "aten::batch_norm_elemt",
+                              "aten::batch_norm_gather_stats_with_counts",
+                              "aten::batch_norm_backward_reduce",
+                              "aten::batch_norm_backward_elemt"};
+  const c10::OperatorName& name = op.operator_name();
+  return name.overload_name.empty() && std::ranges::count(kNames, name.name) > 0 &&
+         op.hasKernelForDispatchKey(DispatchKey::XPU);
+}
+
 // PyTorch calls it on PrivateUse1 instead of ops that take a generator.
 std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double p,
                                                   std::optional<bool> train) {
@@ -221,6 +233,12 @@ void register_layout(const PrototypeDevice& device, DispatchKey layout) {
                      std::make_unique<RunCell>(op_record(*op))));
       continue;
     }
+    if (layout == DispatchKey::Dense && is_of_sync_batch_norm(*op)) {
+      kept->impl(toString(name).c_str(),
+                 torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RunComposed>(
+                     op->getComputedKernelForDispatchKey(DispatchKey::XPU))));
+      continue;
+    }
     const bool is_known =
         op->hasKernelForDispatchKey(device.key_behind(layout)) ||
         (layout == DispatchKey::Dense && op->hasKernelForDispatchKey(DispatchKey::CPU));
@@ -255,13 +273,6 @@ void register_ops(const PrototypeDevice& device) {
         new torch::Library(torch::Library::IMPL, "_", autograd, __FILE__, __LINE__);
     any->fallback(torch::CppFunction::makeFallthrough());
   }
-}
-
-BoxedRun boxed_run_behind(const PrototypeDevice& device, const OperatorHandle& op) {
-  OpCalls& calls = calls_behind(device, toString(op.operator_name()));
-  return [&device, &calls](const OperatorHandle& called, Stack* stack) {
-    run_behind(device, called, stack, calls);
-  };
 }
 
 }  // namespace xpurt

@@ -6,8 +6,6 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
 
-#include <functional>
-
 #include "prototype/prototype_device.h"
 
 namespace xpurt {
@@ -32,10 +30,6 @@ void register_collectives(const PrototypeDevice& device);
 constexpr c10::DispatchKey kTensorLayouts[] = {
     c10::DispatchKey::Dense, c10::DispatchKey::Sparse, c10::DispatchKey::SparseCsr,
     c10::DispatchKey::Quantized, c10::DispatchKey::NestedTensor};
-
-// Runs an op on the device behind, and counts it.
-using BoxedRun = std::function<void(const c10::OperatorHandle&, torch::jit::Stack*)>;
-BoxedRun boxed_run_behind(const PrototypeDevice& device, const c10::OperatorHandle& op);
 
 // PyTorch warns of a kernel that takes the place of another one. Those that are put in
 // front of it, and call it, change nothing.

@@ -22,6 +22,7 @@ void bind_memory(pybind11::module_& m);
 void bind_ops(pybind11::module_& m);
 void bind_planning(pybind11::module_& m);
 void bind_prototype(pybind11::module_& m);
+void bind_prototype_backend(pybind11::module_& m);
 void bind_renamed_code(pybind11::module_& m);
 void bind_policy(pybind11::module_& m);
 void bind_schedule(pybind11::module_& m);

@@ -7,5 +7,6 @@
 PYBIND11_MODULE(_prototype, m) {
   xpurt::translate_index_errors();
   xpurt::bind_prototype(m);
+  xpurt::bind_prototype_backend(m);
   xpurt::bind_renamed_code(m);
 }
