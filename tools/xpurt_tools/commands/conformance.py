@@ -51,7 +51,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--compiled",
         action="store_true",
-        help="run ops alone, by torch.compile on xpu: results and gradients",
+        help="run ops alone, by torch.compile: results and gradients",
     )
     # Those of SWEEPS and LAYERS, whose import takes seconds.
     sweeps = ("arguments", "dtypes", "empties", "shapes")

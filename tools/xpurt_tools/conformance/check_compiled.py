@@ -1,8 +1,8 @@
-"""One op in one dtype, compiled for xpu: its results and its gradients.
+"""One op in one dtype, compiled for the tested device: its results and its gradients.
 
 The reference is the op on the CPU, as it is without torch.compile. A sample that differs
 from it is compared with torch.compile on CPU tensors: what fails there, too, or has that
-result, is a limit of the compiler and no failure of xpu.
+result, is a limit of the compiler and no failure of the device.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from xpurt.testing import Disagreement, outcome
+from xpurt_tools.conformance import tested_device
 from xpurt_tools.conformance.check_op import Inputs, OpCheck, existing
 from xpurt_tools.conformance.databases import Entry
 from xpurt_tools.conformance.layouts import values_alone
@@ -41,7 +42,7 @@ class _CompiledCheck(OpCheck):
         return found | {"gradient": values_alone(found["gradient"])}
 
     def called(self, inputs: Inputs) -> Any:
-        if not _on_xpu(inputs):
+        if not _on_tested_device(inputs):
             return super().called(inputs)
         return self._compiled(inputs)
 
@@ -82,12 +83,14 @@ class _CompiledCheck(OpCheck):
         self.record.attempt(variant, index, inputs, run)
 
 
-def _on_xpu(inputs: Inputs) -> bool:
+def _on_tested_device(inputs: Inputs) -> bool:
+    name = tested_device.tested_device().type
+
     def device(leaf: Any) -> str:
         return str(leaf.device if isinstance(leaf, torch.Tensor) else leaf)
 
     return any(
-        device(leaf).startswith("xpu")
+        device(leaf).startswith(name)
         for leaf in tree_leaves(inputs)
         if isinstance(leaf, torch.Tensor | torch.device | str)
     )

@@ -30,7 +30,7 @@ class Settings:
         of the CPU, alone, or not at all.
     database: the function that returns the databases, "module:function".
     known_failures: the path of their file.
-    compiled: ops alone are run, by torch.compile on xpu.
+    compiled: ops alone are run, by torch.compile on the device.
     device: "xpu", "lazy", or the type of a prototype device, as "ipu".
     sweep: a name of `xpurt_tools.conformance.sweeps`, whose pairs are run instead of those of
         the databases.
