@@ -99,8 +99,16 @@ EQUAL = (
 xpurt.lazy.init(compile="always", sizes="symbolic")
 for first, second in ((3, 5), (6, 6), (7, 9), (12, 8)):
     given = torch.arange(float(first)), torch.arange(float(second))
-    found = torch.cat([each.to("lazy") for each in given]) * 2
-    assert found.cpu().equal(torch.cat(given) * 2), (first, second)
+    result = torch.cat([each.to("lazy") for each in given]) * 2
+    assert result.cpu().equal(torch.cat(given) * 2), (first, second)
+exact, first, second = xpurt.lazy.compilations()
+assert exact.shapes == ("float32[3]", "float32[5]") and not exact.bounds, exact
+(symbol,) = first.bounds
+assert first.shapes == (f"float32[{symbol}]",) * 2 and first.bounds[symbol] == (2, None), first
+assert len(second.bounds) == 2 and set(second.shapes) == {f"float32[{s}]" for s in second.bounds}
+again = [torch.arange(float(size)).to("lazy") for size in (7, 9)]
+text = xpurt.lazy.text(torch.cat(again) * 2)
+assert " is 2 or more, to:" in text, text
 print([each.sizes for each in xpurt.lazy.compilations()])
 """
 )

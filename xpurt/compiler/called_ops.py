@@ -50,7 +50,7 @@ def _call_gradients_of_pooling() -> None:
 
     @functools.wraps(before)
     def lowered(*arguments: Any) -> Any:
-        is_ours = bool(host_graph.homes_of(V.graph.module))
+        is_ours = host_graph.is_for_host(V.graph.module)
         return (called if is_ours else before)(*arguments)
 
     for each in (op, op.default):

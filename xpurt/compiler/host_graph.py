@@ -75,6 +75,11 @@ class Change:
     target: Callable[[Node], Any] | None = None
 
 
+def is_for_host(module: Any) -> bool:
+    """Whether Inductor lowers a graph that was changed."""
+    return isinstance(module, GraphModule) and bool(homes_of(module))
+
+
 def homes_of(graph: GraphModule) -> list[Home]:
     """The homes of a graph that was changed once or more, the last one first."""
     keys = [each for each in graph.graph.output_node().meta if each.startswith(_HOME)]

@@ -78,17 +78,15 @@ def define() -> None:
     from torch._inductor.codegen import cpp
 
     group = cpp.KernelGroup
-    group.codegen_group = _with_conversions(group.codegen_group)
+    changed = _with_conversions(group.codegen_group)
+    setattr(group, "codegen_group", changed)  # noqa: B010
 
 
 def _with_conversions(before: Callable[..., str]) -> Callable[..., str]:
     @functools.wraps(before)
     def codegen_group(group: Any, name: str | None = None) -> str:
         code = before(group, name)
-        module = getattr(V.graph, "module", None)
-        if "VecMask<float" not in code or module is None:
-            return code
-        if not host_graph.homes_of(module):
+        if "VecMask<float" not in code or not host_graph.is_for_host(V.graph.module):
             return code
         return code.replace(_PREFIX, _PREFIX + _CONVERSIONS, 1)
 

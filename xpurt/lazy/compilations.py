@@ -17,6 +17,8 @@ class Compilation:
     seconds: float
     reason: str  # why it was compiled then
     sizes: str  # "exact", "symbolic", or "exact: " and why not symbolic
+    shapes: tuple[str, ...]  # of the parameters, as "float32[s0, 20]" with a symbol s0
+    bounds: dict[str, tuple[int, int | None]]  # of each symbol; None: any larger size
     constants: dict[int, NumberValue]  # numbers of the program, by parameter
     error: str  # "": it was compiled
     text: str  # TorchScript

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import torch
@@ -20,7 +20,12 @@ from xpurt.lazy.size_families import (
     pattern_of,
     sized,
 )
-from xpurt.lazy.symbolic_form import fakes_of, from_sizes_of
+from xpurt.lazy.symbolic_form import (
+    bounds_of,
+    fakes_of,
+    from_sizes_of,
+    shapes_of,
+)
 from xpurt.lazy.traced_graph import NumberIsNeeded, NumberValue, function_of
 
 _compilations: list[Compilation] = []
@@ -92,10 +97,13 @@ class Form:
     """A graph in compiled form.
 
     constants: the numbers of the program that the code has, by parameter.
-    guards: what has to hold of the sizes of its arguments."""
+    guards: what has to hold of the sizes of its arguments.
+    shapes, bounds: of its parameters, as in Compilation."""
 
     code: Callable[..., Any]
     constants: dict[int, NumberValue]
+    shapes: tuple[str, ...]
+    bounds: dict[str, tuple[int, int | None]]
     guards: Callable[[list[Tensor]], bool] = lambda _: True
 
     def takes(self, arguments: list[Tensor]) -> bool:
@@ -159,6 +167,8 @@ def _compile_recorded(
             seconds=time.perf_counter() - begin,
             reason=reason,
             sizes=sizes,
+            shapes=form.shapes if form else (),
+            bounds=form.bounds if form else {},
             constants=form.constants if form else {},
             error=error,
             text=str(script),
@@ -185,13 +195,13 @@ def _compile(graph: Any, arguments: list[Tensor], pattern: Pattern | None) -> Fo
                 for each in needed.parameters:
                     constants[each] = arguments[each].item()
         code = cast(Callable[..., Any], compile_fx.compile_fx(traced, fakes))
-    if pattern is None:
-        return Form(code, constants)
-    guards = environment.produce_guards_expression(fakes)
+    form = Form(code, constants, shapes_of(fakes), bounds_of(environment))
+    guards = environment.produce_guards_expression(fakes) if pattern else None
     if guards is None:
-        return Form(code, constants)
-    return Form(
-        code,
-        constants,
-        lambda given: bool(environment.evaluate_guards_expression(guards, given)),
+        return form
+    return replace(
+        form,
+        guards=lambda given: bool(
+            environment.evaluate_guards_expression(guards, given)
+        ),
     )

@@ -51,7 +51,15 @@ def _without_lines(graph: str) -> str:
 def _result_of(found: Compilation) -> str:
     if found.error:
         return f"{found.graph} is not compiled: {found.error}"
-    return f"{found.graph} was compiled to:\n{found.code}"
+    parameters = ", ".join(f"t{n} {each}" for n, each in enumerate(found.shapes))
+    bounds = "".join(f"; {_bound(*each)}" for each in found.bounds.items())
+    return f"{found.graph} was compiled for {parameters}{bounds}, to:\n{found.code}"
+
+
+def _bound(symbol: str, sizes: tuple[int, int | None]) -> str:
+    least, most = sizes
+    to = "or more" if most is None else f"to {most:,}"
+    return f"{symbol} is {least:,} {to}"
 
 
 def _why_not(runs: int, run_us: float, due_us: float) -> str:

@@ -41,6 +41,28 @@ def fakes_of(
     return fakes, environment
 
 
+def shapes_of(fakes: Sequence[Tensor]) -> tuple[str, ...]:
+    """As "float32[s0, 20]", with symbols by their names."""
+    return tuple(
+        f"{str(each.dtype).removeprefix('torch.')}[{', '.join(map(str, each.shape))}]"
+        for each in fakes
+    )
+
+
+def bounds_of(environment: Any) -> dict[str, tuple[int, int | None]]:
+    """The least and the greatest size of each symbol that the code is for; None: there is
+    no greatest one."""
+    from torch.utils._sympy.numbers import int_oo
+
+    return {
+        str(symbol): (
+            int(found.lower),
+            None if found.upper is int_oo else int(found.upper),
+        )
+        for symbol, found in environment.var_to_range.items()
+    }
+
+
 def from_sizes_of(graph: Sized, pattern: Pattern) -> Mapping[str, FromSizes]:
     """The constants of the graph that follow from sizes, by the name of their value."""
     formulas: dict[str, dict[int, Any]] = {}
