@@ -40,6 +40,9 @@ def real_value(lazy: Tensor) -> Tensor:
 def register_lazy_kernels() -> bool:
     """Gives kernels of the Lazy key to ops that were defined since the last call."""
 
+def run_traced_collectives() -> None:
+    """Runs the collectives of lazy tensors that were traced, and all else on their device."""
+
 def set_lazy_compiler(
     compile: Callable[..., Any] | None,
     at_once: bool,

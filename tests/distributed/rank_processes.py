@@ -20,13 +20,15 @@ def environments(mapping: str, **variables: str) -> Iterator[dict[str, str]]:
     """The environment of each rank. They talk to each other on 127.0.0.1 alone. No op of
     theirs may be computed by the host on copies, unless `host_copies` allows it.
 
-    variables: more of them; LOCAL_WORLD_SIZE numbers the ranks as a launcher does.
+    variables: more of them; WORLD_SIZE is the number of ranks, LOCAL_WORLD_SIZE numbers
+    them as a launcher does.
     """
     launched = "LOCAL_WORLD_SIZE" in variables
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    for rank in range(RANKS):
+    ranks = int(variables.get("WORLD_SIZE", RANKS))
+    for rank in range(ranks):
         yield {
             **os.environ,
             **ONE_COMPILER,
@@ -37,7 +39,7 @@ def environments(mapping: str, **variables: str) -> Iterator[dict[str, str]]:
             "MASTER_PORT": str(port),
             "GLOO_SOCKET_IFNAME": "lo",
             "RANK": str(rank),
-            "WORLD_SIZE": str(RANKS),
+            "WORLD_SIZE": str(ranks),
             **({"LOCAL_RANK": str(rank)} if launched else {}),
             **variables,
         }
@@ -64,8 +66,9 @@ def ended(
     def rank(environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
         return run_forked(code, START_S, environment, ())
 
-    with ThreadPoolExecutor(RANKS) as at_once:
-        return list(at_once.map(rank, environments(mapping, **variables)))
+    all_of_them = list(environments(mapping, **variables))
+    with ThreadPoolExecutor(len(all_of_them)) as at_once:
+        return list(at_once.map(rank, all_of_them))
 
 
 def run(script: Path, mapping: str, *arguments: str, **variables: str) -> list[Found]:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-RANKS = 2
+RANKS = int(os.environ.get("WORLD_SIZE", 2))
 # The prototype device that all ranks work on instead of xpu: its name and memory.
 PROTOTYPE = "RANKS_ON_PROTOTYPE"
 

@@ -282,7 +282,7 @@ def tensors_on_a_mesh() -> None:
     assert torch.equal(_whole(rows), host)
 
 
-def has_offsets() -> bool:
+def _has_offsets() -> bool:
     """Of the generator of a prototype."""
     try:
         torch.get_device_module(XPU.type).default_generators[
@@ -298,7 +298,7 @@ def random_tensors_on_a_mesh() -> None:
     draws from the CPU's generator, which has none."""
     from torch.distributed.tensor import Shard, rand
 
-    if BACKEND == "prototype" and not has_offsets():
+    if BACKEND == "prototype" and not _has_offsets():
         return
     mesh = init_device_mesh(XPU.type, (RANKS,))
     drawn = rand(4, 4, device_mesh=mesh, placements=[Shard(0)])

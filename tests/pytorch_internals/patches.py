@@ -262,6 +262,11 @@ PATCHES = (
         "a seed is also that of prototype devices whose type PyTorch's function does not know",
     ),
     Patch(
+        ("ProcessGroup.shutdown",),
+        (("torch._C._distributed_c10d.ProcessGroup:shutdown", ""),),
+        "collectives of lazy tensors that were traced run before their group ends: `destroy_process_group` calls it first",
+    ),
+    Patch(
         ("Library.impl", "setattr(module, name)"),
         (("torch.library.Library:impl", "(self, op_name, fn, dispatch_key, with_keyset, allow_override)"),),
         "lazy tensors know an op of a program as soon as it has a kernel; `torch.lazy` has the functions of `torch.xpu`",

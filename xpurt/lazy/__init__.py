@@ -10,7 +10,14 @@ from typing import Literal
 import torch
 
 from xpurt import _lazy
-from xpurt.lazy import device_module, new_ops, one_backend, report, saved_tensors
+from xpurt.lazy import (
+    device_module,
+    new_ops,
+    one_backend,
+    ordered_collectives,
+    report,
+    saved_tensors,
+)
 from xpurt.lazy.casts import autocast
 from xpurt.lazy.compilations import Compilation, Compilations
 from xpurt.lazy.compiled_graph import (
@@ -87,6 +94,7 @@ def init(
     report.join()
     saved_tensors.define()
     new_ops.define()
+    ordered_collectives.run_at_the_end()
     device_module.define()
 
 

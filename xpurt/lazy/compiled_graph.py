@@ -10,7 +10,7 @@ from torch import Tensor
 
 from xpurt import _lazy
 from xpurt.compiler import generated_code
-from xpurt.lazy import placed_draws
+from xpurt.lazy import ordered_collectives, placed_draws
 from xpurt.lazy.compilations import Compilation, Compilations, why_now
 from xpurt.lazy.size_families import (
     MOST_MEMBERS,
@@ -156,6 +156,7 @@ def _compile_recorded(
     with generated_code.keeping() as code:
         try:
             placed_draws.define()
+            ordered_collectives.define()
             form = _compile(script, arguments, pattern)
         except Exception as found:  # whatever the compiler lacks: it runs op by op
             told = str(found).strip().partition("\n")[0]

@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "lazy/collective_call.h"
 #include "lazy/one_thread.h"
 
 namespace xpurt {
@@ -9,8 +10,10 @@ namespace xpurt {
 void GraphExecutor::SyncLiveTensorsGraph(const torch::lazy::BackendDevice* device,
                                          c10::ArrayRef<std::string> devices,
                                          bool wait) {
-  with_lazy_core(
-      [&] { LazyGraphExecutor::SyncLiveTensorsGraph(device, devices, wait); });
+  with_lazy_core([&] {
+    const CollectivesRun collectives(device);
+    LazyGraphExecutor::SyncLiveTensorsGraph(device, devices, wait);
+  });
 }
 
 void GraphExecutor::MarkStep(const torch::lazy::BackendDevice& device) {
@@ -37,6 +40,14 @@ GraphExecutor::PostOrderData GraphExecutor::RunPostOrder(
   found.parameter_sequence.push_back(static_cast<size_t>(collection->device.type()));
   found.parameter_sequence.push_back(static_cast<size_t>(collection->device.ordinal()));
   return found;
+}
+
+bool GraphExecutor::ShouldSyncTensor(const torch::lazy::LazyTensorPtr& tensor) const {
+  if (has_traced_collectives(tensor->GetDevice())) {
+    run_traced_collectives();
+    if (tensor->CurrentDataHandle() != nullptr) return false;
+  }
+  return tensor->GetIrValue()->op().ToString() != "lazy_tensors::not_supported";
 }
 
 }  // namespace xpurt

@@ -24,6 +24,10 @@ class GraphExecutor final : public torch::lazy::LazyGraphExecutor {
  protected:
   PostOrderData RunPostOrder(const std::vector<torch::lazy::Value>& roots,
                              SyncTensorCollection* collection) override;
+
+ private:
+  // Called for each tensor of a run. See Note [Collectives of lazy graphs].
+  bool ShouldSyncTensor(const torch::lazy::LazyTensorPtr& tensor) const override;
 };
 
 }  // namespace xpurt

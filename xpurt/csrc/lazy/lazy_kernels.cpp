@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "host/mutex.h"
+#include "lazy/collective_call.h"
 #include "lazy/kernels/batch_norm.h"
 #include "lazy/kernels/collectives.h"
 #include "lazy/kernels/composite_kernels.h"
@@ -164,6 +165,7 @@ bool is_lacking(const OperatorHandle& op) {
       is_copied_view(op))
     return true;
   if (has_kernel(op, DispatchKey::Lazy)) return false;
+  if (name.starts_with("_c10d_functional")) return false;  // it needs a token
   if (!name.starts_with("aten::")) return !op.schema().hasAnyAliasInfo();
   if (has_kernel(op, DispatchKey::CompositeExplicitAutograd)) return is_whole(op);
   return runs_on_device(op);
@@ -224,6 +226,7 @@ bool register_lazy_kernels() {
 
 void init_lazy_kernels() {
   define_placed_ops();
+  define_collective_forms();
   {
     const NoWarnings none;
     lock_lazy_kernels();

@@ -28,6 +28,7 @@
 #include <unordered_set>
 
 #include "lazy/kernels/batch_norm.h"
+#include "lazy/kernels/functional_values.h"
 #include "op/row_spec.h"
 #include "op/stack_tensors.h"
 
@@ -42,27 +43,6 @@ using c10::DispatchKey;
 using c10::IValue;
 using c10::OperatorHandle;
 using torch::jit::Stack;
-
-bool is_lazy_wrapper(const IValue& value) {
-  return value.isTensor() && value.toTensor().defined() &&
-         value.toTensor().device().is_lazy() &&
-         impl::isFunctionalTensor(value.toTensor());
-}
-
-FunctionalTensorWrapper& wrapper_of(const Tensor& tensor) {
-  return *impl::unsafeGetFunctionalWrapper(tensor);
-}
-
-// What was traced for the tensor, with all writes. If it is the last view of its base,
-// it needs none: the base would be a result of the graph.
-Tensor traced(const Tensor& tensor) {
-  if (!is_lazy_wrapper(tensor)) return tensor;
-  FunctionalTensorWrapper& wrapper = wrapper_of(tensor);
-  wrapper.sync_();
-  if (!wrapper.isBaseTensor() && wrapper.storage().use_count() == 1)
-    wrapper._unsafe_reset_storage();
-  return wrapper.value();
-}
 
 // The kernel of a call that is not of lazy tensors: the one that was there before.
 class Functional : public c10::OperatorKernel {
@@ -87,14 +67,6 @@ class Functional : public c10::OperatorKernel {
   const size_t arguments_;
   const c10::SafeKernelFunction before_;
 };
-
-void write(const Tensor& self, const Tensor& value) {
-  FunctionalTensorWrapper& wrapper = wrapper_of(self);
-  wrapper.replace_(value);
-  if (wrapper.storage().use_count() == 1) return wrapper._unsafe_reset_storage();
-  wrapper.commit_update();
-  wrapper.sync_();
-}
 
 // `add_` by `add`.
 class InPlace final : public Functional {

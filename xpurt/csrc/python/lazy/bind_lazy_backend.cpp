@@ -7,6 +7,7 @@
 
 #include "host/gil.h"
 #include "lazy/backend.h"
+#include "lazy/collective_call.h"
 #include "lazy/graph.h"
 #include "lazy/lazy_kernels.h"
 #include "lazy/real_devices.h"
@@ -151,6 +152,8 @@ void bind_lazy_backend(py::module_& m) {
       },
       py::arg("lazy"));
   m.def("register_lazy_kernels", &register_lazy_kernels);
+  m.def("run_traced_collectives", &run_traced_collectives,
+        py::call_guard<py::gil_scoped_release>());
   m.def(
       "set_lazy_compiler",
       [](const py::object& compile, bool at_once, const py::object& find) {
