@@ -5,6 +5,8 @@ import torch._lazy.metrics
 import torch.distributed as dist
 from ranks import RANKS, main
 from torch import Tensor
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Shard
 
 import xpurt.lazy
 
@@ -111,6 +113,33 @@ def a_compiled_rank_beside_one_op_by_op() -> None:
     finally:
         torch.use_deterministic_algorithms(False)
         xpurt.lazy.init(compile="never")
+
+
+def xpu_tensors_in_the_mode() -> None:
+    x, traced = (
+        torch.full((3,), dist.get_rank() + 1.0, device="xpu"),
+        _count("collectives_traced"),
+    )
+    alias = x[1:]
+    with xpurt.lazy.mode():
+        dist.all_reduce(x)
+        y = x / RANKS
+    assert _count("collectives_traced") == traced + 1
+    torch.testing.assert_close(alias.cpu(), torch.full((2,), MEAN * RANKS))
+    torch.testing.assert_close(y.cpu(), torch.full((3,), MEAN))
+
+
+def distributed_tensors() -> None:
+    """A DTensor calls ops on its lazy part below functionalization."""
+    mesh = init_device_mesh("lazy", (RANKS,))
+    x = DTensor.from_local(_of_rank(2), mesh, [Shard(0)])
+    x.mul_(2)
+    x.add_(torch.ones_like(x))
+    want = torch.arange(RANKS).repeat_interleave(2) * 2.0 + 3
+    torch.testing.assert_close(x.full_tensor().cpu(), want)
+    torch.testing.assert_close((x @ x).full_tensor().cpu(), want @ want)
+    norm = torch.linalg.vector_norm(x).full_tensor()
+    torch.testing.assert_close(norm.cpu(), torch.linalg.vector_norm(want))
 
 
 def the_end_of_a_group() -> None:

@@ -13,6 +13,8 @@ import torch._lazy.metrics
 import torch.distributed as dist
 from ranks import RANKS, main
 from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 import xpurt.lazy
@@ -49,6 +51,19 @@ def _one_graph() -> Iterator[None]:
     assert _graphs() - before == 1, _graphs() - before
 
 
+@contextmanager
+def _without_exchange(net: nn.Module) -> Iterator[None]:
+    if isinstance(net, FSDPModule):
+        net.set_requires_gradient_sync(False)
+        yield
+        net.set_requires_gradient_sync(True)
+    elif isinstance(net, DistributedDataParallel):
+        with net.no_sync():
+            yield
+    else:
+        yield
+
+
 def _train(net: nn.Module, x: Tensor, in_one_graph: bool = False) -> list[Tensor]:
     """The parameters and the norms of the gradients. Each step adds up the gradients of
     two parts of the batch."""
@@ -58,7 +73,7 @@ def _train(net: nn.Module, x: Tensor, in_one_graph: bool = False) -> list[Tensor
         first, second = x.chunk(2)
         with _one_graph() if in_one_graph and step > 1 else nullcontext():
             optimizer.zero_grad()
-            with getattr(net, "no_sync", nullcontext)():
+            with _without_exchange(net):
                 net(first).square().mean().backward()
             net(second).square().mean().backward()
             norms.append(nn.utils.clip_grad_norm_(net.parameters(), 0.5))
@@ -105,6 +120,18 @@ def data_parallel_with_options() -> None:
         {"find_unused_parameters": True},
     ):
         _compare(lambda net, options=options: DistributedDataParallel(net, **options))
+
+
+def fully_sharded() -> None:
+    """A step is one graph."""
+
+    def parallel(net: nn.Module) -> nn.Module:
+        mesh = init_device_mesh(next(net.parameters()).device.type, (RANKS,))
+        for each in (net[0], net[3]):
+            fully_shard(each, mesh=mesh)
+        return fully_shard(net, mesh=mesh)
+
+    _compare(parallel, in_one_graph=True)
 
 
 if __name__ == "__main__":

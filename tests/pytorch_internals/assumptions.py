@@ -33,6 +33,8 @@ MEMBERS = (
     Member("torch._C._dispatch_dump", "builtin_function_or_method", "which of them xpurt's kernels replaced"),
     Member("torch._C._dispatch_has_kernel", "builtin_function_or_method", "whether there is the op that a derivative is registered for"),
     Member("torch._C._distributed_c10d.ProcessGroup*", "", "its `shutdown` is replaced"),
+    Member("torch._chunk_cat", "builtin_function_or_method", "an op of FSDP2 on lazy tensors"),
+    Member("torch.distributed.fsdp._fully_shard._fsdp_collectives", "module", "is changed after its import: FSDP2 on lazy tensors"),
     Member("torch._C._lazy_ts_backend._init", "builtin_function_or_method", "replaced: PyTorch's lazy backend can't follow xpu's"),
     Member("torch._C._dispatch_get_all_op_names", "builtin_function_or_method", "xpurt's random ops of lazy graphs, for the compiler"),
     Member("torch._register_device_module", "(device_type, module)", "`torch.lazy`, which checkpoints ask for the state of a generator"),

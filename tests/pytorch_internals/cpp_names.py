@@ -52,6 +52,8 @@ NATIVE = (
     Native("torch::lazy::*Data*", "torch/csrc/lazy/*.h", "the data of a lazy tensor: an xpu tensor, or a number on the host"),
     Native("torch::lazy::*LoweringContext", "torch/csrc/lazy/*.h", "nodes become TorchScript; a subclass keeps the shapes"),
     Native("torch::lazy::*Computation*", "torch/csrc/lazy/*.h", "a traced graph; a subclass runs it"),
+    Native("c10::impl::ForceDispatchKeyGuard", "c10/core/impl/LocalDispatchKeySet.h", "Note [Functionalization below subclasses]"),
+    Native("c10::impl::tls_local_dispatch_key_set", "c10/core/impl/LocalDispatchKeySet.h", "the same"),
     Native("torch::lazy::hasBackend", "torch/csrc/lazy/backend/backend_interface.h", "whether PyTorch's own lazy backend is there already"),
     Native("torch::lazy::BackendRegistrar", "torch/csrc/lazy/backend/backend_interface.h", "makes xpu the backend of the process"),
     Native("torch::lazy::InitTorchScriptBackend", "torch/csrc/lazy/ts_backend/ts_backend_impl.h", "registers the kernels of the Lazy key that record nodes"),

@@ -87,6 +87,15 @@ PATCHES = (
         "the class `ProcessGroupXCCL` is added, with the flag that it is there; a group without a backend's name has gloo, too",
     ),
     Patch(
+        ("setattr(parameters, name)",),
+        (
+            *((f"torch.distributed.fsdp._fully_shard._fsdp_param.{name}_storage", "(tensor)") for name in ("alloc", "free")),
+            ("torch.distributed.fsdp._fully_shard._fsdp_param.FSDPParam:reset_sharded_param", "(self)"),
+            ("torch.distributed.fsdp._fully_shard._fsdp_collectives.lib", "Library"),
+        ),
+        "FSDP2 frees and compares the memory of tensors, and lazy ones have none; its own ops get kernels for these",
+    ),
+    Patch(
         ("vars(ring)['_enable_cp_dtensor_dispatcher']", "vars(ring)['_disable_cp_dtensor_dispatcher']"),
         (
             *((f"torch.distributed.tensor.experimental._context_parallel._attention._{name}_cp_dtensor_dispatcher", "()") for name in ("enable", "disable")),

@@ -31,6 +31,7 @@ _CHANGES = {
     "torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook": (
         "xpurt.distributed.overlapped_zero"
     ),
+    "torch.distributed.fsdp._fully_shard._fsdp_collectives": "xpurt.distributed.lazy_shards",
     "torch.distributed.tensor": "xpurt.distributed.attention_sharding",
     "torch.distributed.tensor.experimental._context_parallel._attention": (
         "xpurt.distributed.context_parallel"

@@ -42,6 +42,45 @@ def _of_cpu() -> dict[str, Callable[..., Any]]:
     }
 
 
+class _Stream:
+    """A stream of a lazy device. What is traced runs in the order of the program, so streams
+    order nothing."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None: ...
+
+    def wait_event(self, event: Any) -> None: ...
+
+    def wait_stream(self, stream: Any) -> None: ...
+
+    def record_event(self, event: "_Event | None" = None) -> "_Event":
+        return event or _Event()
+
+    def synchronize(self) -> None:
+        synchronize()
+
+    def query(self) -> bool:
+        return True
+
+
+class _Event:
+    """The same, of an event."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None: ...
+
+    def record(self, stream: Any = None) -> None: ...
+
+    def wait(self, stream: Any = None) -> None: ...
+
+    def synchronize(self) -> None:
+        synchronize()
+
+    def query(self) -> bool:
+        return True
+
+
+_THE_STREAM: Final = _Stream()
+
+
 @functools.cache
 def define() -> None:
     """A second call does nothing."""
@@ -50,7 +89,13 @@ def define() -> None:
         setattr(module, name, _of_device(name))
     members: dict[str, Any] = {
         "_initialized": True,  # checkpoints keep the state of such a device alone
+        "is_initialized": lambda: True,
         "synchronize": synchronize,
+        "Stream": _Stream,
+        "Event": _Event,
+        "stream": lambda stream: nullcontext(),
+        "current_stream": lambda device=None: _THE_STREAM,
+        "default_stream": lambda device=None: _THE_STREAM,
     }
     vars(module).update(members)
     torch._register_device_module("lazy", module)  # type: ignore[no-untyped-call]

@@ -14,6 +14,7 @@
 #include "lazy/kernels/collectives.h"
 #include "lazy/kernels/composite_kernels.h"
 #include "lazy/kernels/device_copy.h"
+#include "lazy/kernels/functional_again.h"
 #include "lazy/kernels/functional_kernels.h"
 #include "lazy/kernels/mixed_copy.h"
 #include "lazy/one_thread.h"
@@ -254,6 +255,7 @@ void init_lazy_kernels() {
     register_lazy_collectives();
     register_mixed_copy();
     register_device_copy();
+    register_functional_again();
   }
   static auto* const watched = new c10::RegistrationHandleRAII(
       c10::Dispatcher::singleton().addRegistrationListener(

@@ -8,6 +8,7 @@
 
 #include "host/gil.h"
 #include "host/mutex.h"
+#include "lazy/kernels/functional_again.h"
 #include "lazy/numbers.h"
 #include "lazy/opened_tensor.h"
 #include "op/stack_tensors.h"
@@ -32,6 +33,7 @@ class Locked final : public c10::OperatorKernel {
 
   void operator()(const OperatorHandle& op, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack) {
+    if (called_functionalized(op, stack)) return;
     give_types_to_numbers(op, stack);
     if (of_tensors_.has_value() && is_number_made_tensor(op, stack)) {
       return of_tensors_->callBoxedForDispatchKey(c10::DispatchKey::Lazy, *stack);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "lazy/kernels/functional_again.h"
 #include "lazy/lazy_kernels.h"
 #include "lazy/metrics.h"
 #include "lazy/numbers.h"
@@ -189,6 +190,7 @@ bool has_operands(const Stack& stack, size_t first) {
 }  // namespace
 
 void traced_call(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+  if (called_functionalized(op, stack)) return;
   // A view beneath functionalization: within a kernel for all devices.
   TORCH_CHECK(
       !op.schema().hasAnyAliasInfo() || !register_lazy_kernels(), op.schema().name(),
