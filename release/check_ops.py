@@ -101,6 +101,12 @@ def ops_registered_by_name(source: str) -> Iterator[str]:
             continue
         for name in re.findall(r"m\.impl\(\s*\"([\w.]+)\"", body):
             yield f"{library}::{name}"
+    # A function that registers the ops of a library for several device types.
+    for block in re.finditer(
+        r"^void register_(\w+)_ops\((.*?)^\}", source, re.M | re.S
+    ):
+        for name in re.findall(r"\badd\(\"([\w.]+)\"", block[2]):
+            yield f"{block[1]}::{name}"
 
 
 def ops_that_are_used() -> set[str]:

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import Tensor
+from torch._inductor import config
 from torch.nn import functional as F
 
 import xpurt
@@ -45,7 +46,12 @@ def test_masks_of_all_lengths(dtype: torch.dtype) -> None:
 
 def code_of(function: object, *arguments: Tensor) -> str:
     """Of the forward and the backward graph."""
-    with generated_code.keeping() as kept, xpurt.kernel_policy("native"):
+    without_caches = config.patch(force_disable_caches=True)
+    with (
+        generated_code.keeping() as kept,
+        xpurt.kernel_policy("native"),
+        without_caches,
+    ):
         result = torch.compile(function)(*arguments)  # type: ignore[call-overload]
         result.sum().backward()
     return "".join(kept)

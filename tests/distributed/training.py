@@ -285,9 +285,7 @@ def tensors_on_a_mesh() -> None:
 def _has_offsets() -> bool:
     """Of the generator of a prototype."""
     try:
-        torch.get_device_module(XPU.type).default_generators[
-            XPU.index or 0
-        ].get_offset()
+        torch.Generator(XPU).get_offset()
     except RuntimeError:
         return False
     return True

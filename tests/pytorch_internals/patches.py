@@ -25,6 +25,14 @@ PATCHES = (
         "graphs on xpu become graphs of CPU tensors over the same bytes, between AOTAutograd and Inductor",
     ),
     Patch(
+        ("setattr(group, 'codegen_group')", "lowering.lowerings[each]"),
+        (
+            ("torch._inductor.codegen.cpp.KernelGroup:codegen_group", "(self, name)"),
+            ("torch._inductor.lowering.max_pool2d_with_indices_backward", "(grad_output, x, kernel_size, stride, padding, dilation, ceil_mode, indices)"),
+        ),
+        "code of xpu's graphs for the host has masks as instructions, and calls PyTorch's gradient of max pooling; that of CPU tensors does not",
+    ),
+    Patch(
         ("torch._C._lazy_ts_backend._init",),
         (("torch._C._lazy_ts_backend._init", ""),),
         "PyTorch's lazy backend is refused once xpu's is there: it would replace kernels first",

@@ -50,7 +50,8 @@ def _call_gradients_of_pooling() -> None:
 
     @functools.wraps(before)
     def lowered(*arguments: Any) -> Any:
-        is_ours = host_graph.is_for_host(V.graph.module)
+        graph: Any = V.graph
+        is_ours = host_graph.is_for_host(graph.module)
         return (called if is_ours else before)(*arguments)
 
     for each in (op, op.default):

@@ -86,7 +86,8 @@ def _with_conversions(before: Callable[..., str]) -> Callable[..., str]:
     @functools.wraps(before)
     def codegen_group(group: Any, name: str | None = None) -> str:
         code = before(group, name)
-        if "VecMask<float" not in code or not host_graph.is_for_host(V.graph.module):
+        lowered: Any = V.graph
+        if "VecMask<float" not in code or not host_graph.is_for_host(lowered.module):
             return code
         return code.replace(_PREFIX, _PREFIX + _CONVERSIONS, 1)
 

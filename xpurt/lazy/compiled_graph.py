@@ -200,9 +200,8 @@ def _compile(graph: Any, arguments: list[Tensor], pattern: Pattern | None) -> Fo
     guards = environment.produce_guards_expression(fakes) if pattern else None
     if guards is None:
         return form
+    evaluate = environment.evaluate_guards_expression
     return replace(
         form,
-        guards=lambda given: bool(
-            environment.evaluate_guards_expression(guards, given)
-        ),
+        guards=lambda given: bool(evaluate(guards, given)),
     )

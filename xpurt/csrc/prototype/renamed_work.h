@@ -4,9 +4,9 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "host/mutex.h"
 #include "prototype/renamed_call.h"
 
 namespace xpurt {
