@@ -15,7 +15,8 @@ using c10::DispatchKeySet;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-// For `int8` alone there is a layout that PyTorch does not choose itself.
+// What a block with a layout computes itself: convolutions of images, and linear layers
+// whose weight is cast. A block in int8 has all of these ops.
 enum class OpOf { images, int8, linear };
 struct BlockOp {
   const char* name;
