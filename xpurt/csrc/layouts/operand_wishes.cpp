@@ -32,15 +32,13 @@ Tensor in_type(const Tensor& operand, const OperandWish& wish) {
 
 bool goes_in_channels_last(const Tensor& operand, const OperandWish& wish) {
   return wish.is_channels_last && operand.layout() == at::kStrided &&
-         (operand.dim() == 4 || operand.dim() == 5) &&
+         has_channels_last(operand.dim()) &&
          layout_block().of(operand.device().type()).layout;
 }
 
 Tensor as_wished(const Tensor& operand, const OperandWish& wish) {
   if (!goes_in_channels_last(operand, wish)) return in_type(plain(operand), wish);
-  return in_type(operand, wish)
-      .contiguous(operand.dim() == 4 ? at::MemoryFormat::ChannelsLast
-                                     : at::MemoryFormat::ChannelsLast3d);
+  return in_type(operand, wish).contiguous(channels_last(operand.dim()));
 }
 
 class RunWithWishes final : public c10::OperatorKernel {

@@ -105,18 +105,12 @@ ByWeight& ready() {
   return found;
 }
 
-bool has_layout(int64_t dimensions) {
-  return dimensions == 4 || dimensions == 5;
-}
-
 Tensor as_given_to(const ReadyCall& call, const Tensor& input) {
-  if (!has_layout(operand(call.arguments, 1).dim())) {
+  if (!has_channels_last(operand(call.arguments, 1).dim())) {
     make_plain(input);
     return input;
   }
-  return input.to(call.conditions.computes_in)
-      .contiguous(input.dim() == 4 ? at::MemoryFormat::ChannelsLast
-                                   : at::MemoryFormat::ChannelsLast3d);
+  return input.to(call.conditions.computes_in).contiguous(channels_last(input.dim()));
 }
 
 }  // namespace
@@ -176,7 +170,7 @@ std::optional<Tensor> BlockCall::ready_result() const {
     each.op.callBoxed(stack);
     Tensor result = stack[0].toTensor();
     const bool given = conditions.is_channels_last || is_channels_last(weight);
-    if (has_layout(weight.dim()) && !given) note_temporary(result);
+    if (has_channels_last(weight.dim()) && !given) note_temporary(result);
     return result;
   }
   return std::nullopt;

@@ -8,6 +8,15 @@
 
 namespace xpurt {
 
+// Whether tensors with so many dimensions may be in channels last, and the format.
+inline bool has_channels_last(int64_t dimensions) {
+  return dimensions == 4 || dimensions == 5;
+}
+inline at::MemoryFormat channels_last(int64_t dimensions) {
+  return dimensions == 4 ? at::MemoryFormat::ChannelsLast
+                         : at::MemoryFormat::ChannelsLast3d;
+}
+
 // Note [Temporary layouts]
 // ~~~~~~~~~~~~~~~~~~~~~~~~
 // A convolution in a block of autocast makes its result in channels last, and ops hand
