@@ -46,6 +46,7 @@ LOADS_XPURT: Final = frozenset(
         "torch._higher_order_ops.associative_scan",
         "torch.distributed.distributed_c10d",
         "torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook",
+        "torch.distributed.fsdp._fully_shard._fsdp_collectives",
         "torch.distributed.tensor",
         "torch.export.pt2_archive._package",
         "lightning.pytorch.trainer.connectors.accelerator_connector",
