@@ -9,6 +9,8 @@ from torch.nn import functional as F
 import xpurt
 from xpurt.compiler import generated_code
 
+pytestmark = pytest.mark.mappings("CPU")
+
 SIZES = (1, 3, 7, 8, 9, 16, 17, 100)
 
 has_avx2 = pytest.mark.skipif(
@@ -27,12 +29,12 @@ def selected(parts: list[Tensor], masks: list[Tensor]) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_masks_of_all_lengths(dtype: torch.dtype) -> None:
+def test_masks_of_all_lengths(xpu: torch.device, dtype: torch.dtype) -> None:
     parts = [torch.randn(n).to(dtype) for n in SIZES]
     masks = [torch.rand(n) > 0.5 for n in SIZES]
     compiled = torch.compile(selected)
     grads, results = [], []
-    for device, function in (("cpu", selected), ("xpu", compiled)):
+    for device, function in ((torch.device("cpu"), selected), (xpu, compiled)):
         leaves = [each.to(device, copy=True).requires_grad_() for each in parts]
         made = function(leaves, [each.to(device) for each in masks])
         sum(
@@ -58,17 +60,17 @@ def code_of(function: object, *arguments: Tensor) -> str:
 
 
 @has_avx2
-def test_only_code_of_xpu_has_conversions_of_masks() -> None:
+def test_only_code_of_xpu_has_conversions_of_masks(xpu: torch.device) -> None:
     x = torch.randn(64, requires_grad=True)
     assert "xpurt::store_mask" not in code_of(lambda x: F.relu(x) * 3, x)
-    x = torch.randn(64, device="xpu", requires_grad=True)
+    x = torch.randn(64, device=xpu, requires_grad=True)
     code = code_of(lambda x: F.relu(x) * 3, x)
     assert code.count("inline void store_mask") == 2
 
 
 @pytest.mark.parametrize("window", [(2, 2, 0), (3, 2, 1)])
 def test_gradients_of_max_pooling_are_those_of_eager_mode(
-    window: tuple[int, int, int],
+    xpu: torch.device, window: tuple[int, int, int]
 ) -> None:
     def pooled(x: Tensor) -> Tensor:
         return F.max_pool2d(F.relu(x), *window)
@@ -76,7 +78,7 @@ def test_gradients_of_max_pooling_are_those_of_eager_mode(
     x = torch.randn(2, 3, 9, 10)
     expected = x.clone().requires_grad_()
     pooled(expected).sum().backward()
-    found = x.to("xpu").requires_grad_()
+    found = x.to(xpu).requires_grad_()
     code = code_of(pooled, found)
     assert expected.grad is not None
     assert found.grad is not None
