@@ -172,7 +172,7 @@ _AUTOCAST: Final = (
     ("layout_ops.py", "    if is_ours or not _wants_gradient(input):", "    if True:"),
     ("layout_ops.py", "        if can_pack and watch and not _wants_gradient(input, weight, bias):", "        if can_pack and watch:"),
     ("layout_ops.py", "        if not given:", "        if True:"),
-    ("layout_ops.py", "    return _layouts.differentiable(weight, converted(weight, form, convert, watch))", "    return converted(weight, form, convert, watch)"),
+    ("layout_ops.py", "    return _layouts.differentiable(input, made)", "    return made"),
     ("packed_convolution.py", "        and window[1] * groups == sizes[1]", "        and True"),
     ("packed_convolution.py", "        and min(lists.padding) >= 0", "        and True"),
     ("packed_convolution.py", "    if weight.numel() < SMALLEST or len(devices) != 1:", "    if weight.numel() < SMALLEST:"),

@@ -52,6 +52,21 @@ def test_only_the_first_call_is_computed_in_python(
     assert len(calls) == 6
 
 
+def test_trained_convolutions_need_no_python(device: str, calls: list[str]) -> None:
+    layers = nn.Conv2d(3, 8, 3), nn.ConvTranspose2d(8, 8, 3), nn.Conv2d(8, 8, 1)
+    model, found = nn.Sequential(*layers).to(device), []
+    x = images(device=device).requires_grad_()
+    for block in (with_layout(device), torch.autocast(device, torch.bfloat16)):
+        with block:
+            y = model(x)
+        assert y.is_contiguous()
+        grads = torch.autograd.grad(y.float().square().mean(), [x, *model.parameters()])
+        assert grads[0].is_contiguous()
+        found.append((y, *grads))
+    assert_close(*found, rtol=0.02, atol=0.002)
+    assert calls == []
+
+
 def _in_place(x: Tensor, layer: nn.Conv2d) -> Any:
     layer.weight.mul_(2)
     return layer(x)

@@ -7,6 +7,7 @@
 #include "layouts/layout_keys.h"
 #include "layouts/ready_calls.h"
 #include "layouts/register_layouts.h"
+#include "layouts/trained_convolutions.h"
 
 namespace xpurt {
 namespace {
@@ -33,6 +34,14 @@ constexpr BlockOp kOps[] = {
     {"conv_transpose2d.input", OpOf::images},
     {"conv_transpose3d.input", OpOf::images},
 };
+
+const OpsOfBlock& asked_of(c10::ArrayRef<c10::IValue> arguments) {
+  return layout_block().of(arguments[0].toTensor().device().type());
+}
+
+bool asks_for_layout(c10::ArrayRef<c10::IValue> arguments) {
+  return asked_of(arguments).layout && !tensors_are_transformed();
+}
 
 // Whether a linear layer has a weight that torch.autocast casts in each call.
 bool has_weight_to_cast(c10::ArrayRef<c10::IValue> arguments) {
@@ -63,11 +72,8 @@ class ComputeInBlock final : public c10::OperatorKernel {
  private:
   bool is_asked_for(c10::ArrayRef<c10::IValue> arguments) const {
     if (layout_block().depth == 0) return false;
-    const OpsOfBlock& asked =
-        layout_block().of(arguments[0].toTensor().device().type());
-    if (asked.int8) return true;
-    // int8 is refused in compiled code.
-    if (!asked.layout || of_ == OpOf::int8 || tensors_are_transformed()) return false;
+    if (asked_of(arguments).int8) return true;  // it is refused in compiled code
+    if (of_ == OpOf::int8 || !asks_for_layout(arguments)) return false;
     return of_ == OpOf::images || has_weight_to_cast(arguments);
   }
 
@@ -76,6 +82,9 @@ class ComputeInBlock final : public c10::OperatorKernel {
     const WithoutLayouts without;
     const BlockCall call(op, arguments);
     if (std::optional<at::Tensor> result = call.ready_result()) return result;
+    if (of_ == OpOf::images && asks_for_layout(arguments)) {
+      if (auto result = trained_convolution(op, arguments)) return result;
+    }
     return compute_(op.schema().name().substr(std::string("aten::").size()), arguments);
   }
 

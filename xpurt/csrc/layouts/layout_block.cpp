@@ -7,6 +7,7 @@
 #include "layouts/layout_keys.h"
 #include "layouts/ready_calls.h"
 #include "layouts/temporary_layout.h"
+#include "layouts/trained_convolutions.h"
 #include "layouts/watched_weights.h"
 
 namespace xpurt {
@@ -36,6 +37,7 @@ void end_layout_block() {
   include_keys(false);
   forget_temporaries();
   forget_ready_calls();
+  forget_trained_weights();
   end_watches();
 }
 

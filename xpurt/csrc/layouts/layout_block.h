@@ -25,8 +25,8 @@ struct LayoutBlock {
 LayoutBlock& layout_block();
 
 // The outermost block includes the keys in this thread, and its end excludes them, as
-// they were, and forgets the temporary layouts, the ready calls and the watched weights
-// of the thread.
+// they were, and forgets the temporary layouts, the ready calls, the trained weights
+// and the watched weights of the thread.
 void begin_layout_block();
 void end_layout_block();
 

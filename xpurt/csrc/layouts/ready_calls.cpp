@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "layouts/kept_operand.h"
 #include "layouts/layout_block.h"
 #include "layouts/temporary_layout.h"
-#include "layouts/watched_weights.h"
 #include "stream/captured_now.h"
 
 namespace xpurt {
@@ -29,33 +29,6 @@ Tensor operand(c10::ArrayRef<IValue> arguments, size_t at) {
   return arguments[at].isTensor() ? arguments[at].toTensor() : Tensor();
 }
 
-// A weight or a bias that a call was made ready with.
-class KeptOperand {
- public:
-  // `is_converted`: the call that was kept gets something made of it.
-  KeptOperand(const Tensor& tensor, bool is_converted)
-      : tensor_(tensor.getIntrusivePtr()),
-        address_(tensor.unsafeGetTensorImpl()),
-        version_(is_converted ? tensor._version() : 0),
-        watch_(is_converted ? watch_weight(tensor) : 0),
-        is_converted_(is_converted) {}
-
-  bool is_kept() const { return !is_converted_ || watch_ != 0; }
-  bool is(const Tensor& tensor) const {
-    return tensor.unsafeGetTensorImpl() == address_ &&
-           (!is_converted_ ||
-            (tensor._version() == version_ && is_unwritten(tensor, watch_)));
-  }
-
- private:
-  // No other tensor has its address meanwhile.
-  c10::weak_intrusive_ptr<TensorImpl, c10::UndefinedTensorImpl> tensor_;
-  const TensorImpl* address_;
-  uint32_t version_;
-  uint64_t watch_;
-  bool is_converted_;
-};
-
 // What a call depends on beside its weight and its bias.
 struct Conditions {
   const c10::FunctionSchema* op;
@@ -70,12 +43,6 @@ struct Conditions {
   bool operator==(const Conditions&) const = default;
 };
 
-bool is_channels_last(const Tensor& tensor) {
-  return !tensor.is_contiguous() &&
-         (tensor.is_contiguous(at::MemoryFormat::ChannelsLast) ||
-          tensor.is_contiguous(at::MemoryFormat::ChannelsLast3d));
-}
-
 Conditions conditions_of(const OperatorHandle& op, c10::ArrayRef<IValue> arguments) {
   const Tensor& input = arguments[0].toTensor();
   const auto device = input.device().type();
@@ -86,7 +53,7 @@ Conditions conditions_of(const OperatorHandle& op, c10::ArrayRef<IValue> argumen
               ? at::autocast::get_autocast_dtype(device)
               : input.scalar_type(),
           at::globalContext().userEnabledMkldnn(),
-          !is_temporary(input) && is_channels_last(input),
+          !is_temporary(input) && is_channels_last_alone(input),
           input.sizes().vec(),
           arguments.slice(3).vec()};
 }
@@ -169,7 +136,7 @@ std::optional<Tensor> BlockCall::ready_result() const {
     stack[0] = as_given_to(each, input);
     each.op.callBoxed(stack);
     Tensor result = stack[0].toTensor();
-    const bool given = conditions.is_channels_last || is_channels_last(weight);
+    const bool given = conditions.is_channels_last || is_channels_last_alone(weight);
     if (has_channels_last(weight.dim()) && !given) note_temporary(result);
     return result;
   }

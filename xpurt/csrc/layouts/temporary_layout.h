@@ -17,6 +17,12 @@ inline at::MemoryFormat channels_last(int64_t dimensions) {
                          : at::MemoryFormat::ChannelsLast3d;
 }
 
+// In channels last, and not contiguous at the same time.
+inline bool is_channels_last_alone(const at::Tensor& tensor) {
+  return has_channels_last(tensor.dim()) && !tensor.is_contiguous() &&
+         tensor.is_contiguous(channels_last(tensor.dim()));
+}
+
 // Note [Temporary layouts]
 // ~~~~~~~~~~~~~~~~~~~~~~~~
 // A convolution in a block of autocast makes its result in channels last, and ops hand

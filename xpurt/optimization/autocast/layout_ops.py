@@ -3,6 +3,8 @@
 Each function has the arguments of PyTorch's op, after how weights are watched, None if no
 weights are to be kept. It returns None where PyTorch's own function is to run, under
 torch.autocast: for operands that autocast leaves alone, and such as oneDNN has no layout for.
+A convolution whose weight is a leaf that wants a gradient is computed in C++: see Note
+[Trained convolutions].
 """
 
 from collections.abc import Callable
@@ -82,12 +84,9 @@ def _weight(watch: WriteWatch | None, weight: Tensor, dtype: torch.dtype) -> Ten
     def convert(each: Tensor) -> Tensor:
         return _in_layout(each, dtype)
 
-    form = ("channels last", dtype)
-    if not _wants_gradient(weight):
-        return converted(weight, form, convert, watch)
-    if not can_be_kept(weight) or not torch.is_autocast_cache_enabled():
+    if _wants_gradient(weight):
         return convert(weight)
-    return _layouts.differentiable(weight, converted(weight, form, convert, watch))
+    return converted(weight, ("channels last", dtype), convert, watch)
 
 
 def _convolution(function: Any, can_pack: bool = False) -> Callable[..., Tensor | None]:
