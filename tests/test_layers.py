@@ -30,6 +30,7 @@ ROOM_OF_MODULE = {
     "_lazy": "lazy",
     "_prototype": "prototype",
     "arguments": "base",
+    "optimizer_devices": "base",
     "config": "base",
     "cpp_extension": "base",
     "errors": "base",

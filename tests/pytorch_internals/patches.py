@@ -274,6 +274,14 @@ PATCHES = (
         "a lazy tensor is saved as a CPU tensor and its device",
     ),
     Patch(
+        ("setattr(module, name)",),
+        (
+            ("torch.optim.optimizer._get_capturable_supported_devices", "(supports_xla)"),
+            ("torch.optim.optimizer._get_fused_kernels_supported_devices", "()"),
+        ),
+        "optimizers take `capturable=True` on lazy tensors and prototype devices, and `fused=True` on the latter",
+    ),
+    Patch(
         ("torch.manual_seed", "torch.random.manual_seed"),
         (("torch.random.manual_seed", "(seed)"),),
         "a seed is also that of prototype devices whose type PyTorch's function does not know",

@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 
-from xpurt import _lazy
+from xpurt import _lazy, optimizer_devices
 from xpurt.lazy import (
     device_module,
     new_ops,
@@ -96,6 +96,7 @@ def init(
     new_ops.define()
     ordered_collectives.run_at_the_end()
     device_module.define()
+    optimizer_devices.allow("lazy", fused=False)
 
 
 def step(wait: bool = False) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import torch
 
-from xpurt import _C, _prototype
+from xpurt import _C, _prototype, optimizer_devices
 from xpurt.compiler.renamed.devices import CompilesGraphs
 from xpurt.errors import MappingError, nearest
 from xpurt.mapping import (
@@ -297,6 +297,7 @@ def _make(
     process_groups.follow(name)
     dlpack.follow(name, _type_of(name), memory)
     tied_weights.keep()
+    optimizer_devices.allow(name, fused=True)
     compiled.take_graphs(name, _type_of(name), "xpu" if memory == "xpu" else "cpu")
     report.join()
     copies = _prototype.prototype_copies(_type_of(name))

@@ -48,12 +48,6 @@ REFUSALS: Final = (
         "of these types PrivateUse1 alone has keys of compressed sparse tensors",
     ),
     Refusal(
-        ("ipu", "mtia", "maia"),
-        "optim.*",
-        "If capturable=True, ",
-        "the optimizers list the device types for capturable=True",
-    ),
-    Refusal(
         _OWN_TYPES,
         "optim.SparseAdam",
         "Unrecognized tensor type ID: Sparse",
