@@ -63,9 +63,10 @@ void set_generator(const OperatorHandle& op, IValue* arguments, c10::Device own)
   }
 }
 
-// Runs `op` with the arguments on the stack on the device behind.
+// Runs `op` with the arguments on the stack on the device behind. `host_kernel`: what
+// xpu calls in place of the CPU's kernel, if that is wrong for some arguments; or null.
 void run_behind(const PrototypeDevice& device, const OperatorHandle& op, Stack* stack,
-                OpCalls& calls) {
+                OpCalls& calls, HostKernel host_kernel = nullptr) {
   const CountedCall counted(calls);
   IValue* arguments = arguments_of(op, stack);
   const std::optional<c10::Device> results = device_of(device, op, arguments);
@@ -82,7 +83,11 @@ void run_behind(const PrototypeDevice& device, const OperatorHandle& op, Stack* 
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-    op.callBoxed(stack);
+    if (host_kernel != nullptr) {
+      host_kernel(op, DispatchKeySet(DispatchKey::CPU), stack);
+    } else {
+      op.callBoxed(stack);
+    }
   }
   call.finish_arguments();
   calls.bytes_copied.fetch_add(call.bytes_copied(), std::memory_order_relaxed);
@@ -99,16 +104,21 @@ OpCalls& calls_behind(const PrototypeDevice& device, const std::string& op) {
 
 class RunBehind final : public c10::OperatorKernel {
  public:
-  RunBehind(const PrototypeDevice& device, const OperatorHandle& op)
-      : device_(device), calls_(calls_behind(device, toString(op.operator_name()))) {}
+  RunBehind(const PrototypeDevice& device, const OperatorHandle& op, DispatchKey layout)
+      : device_(device), calls_(calls_behind(device, toString(op.operator_name()))) {
+    const bool is_on_cpu = device.key_behind(layout) == DispatchKey::CPU &&
+                           op.hasKernelForDispatchKey(DispatchKey::CPU);
+    if (is_on_cpu && has_host_kernel(op)) host_kernel_ = op_record(op).host_kernel;
+  }
 
   void operator()(const OperatorHandle& op, DispatchKeySet, Stack* stack) {
-    run_behind(device_, op, stack, calls_);
+    run_behind(device_, op, stack, calls_, host_kernel_);
   }
 
  private:
   const PrototypeDevice& device_;
   OpCalls& calls_;
+  HostKernel host_kernel_ = nullptr;
 };
 
 class RunAnyBehind final : public c10::OperatorKernel {
@@ -213,7 +223,7 @@ bool is_needed(const OperatorHandle& op) {
   const std::string& name = op.operator_name().name;
   return name == "aten::copy_" || name == "aten::set_" ||
          // Not with all device types do these keep strides, or compute at all.
-         name == "aten::_to_copy" || name == "aten::mode";
+         name == "aten::_to_copy" || name == "aten::empty_like" || name == "aten::mode";
 }
 
 void register_layout(const PrototypeDevice& device, DispatchKey layout) {
@@ -243,8 +253,9 @@ void register_layout(const PrototypeDevice& device, DispatchKey layout) {
         op->hasKernelForDispatchKey(device.key_behind(layout)) ||
         (layout == DispatchKey::Dense && op->hasKernelForDispatchKey(DispatchKey::CPU));
     if (!is_known && !(layout == DispatchKey::Dense && is_needed(*op))) continue;
-    kept->impl(toString(name).c_str(), torch::CppFunction::makeFromBoxedFunctor(
-                                           std::make_unique<RunBehind>(device, *op)));
+    kept->impl(toString(name).c_str(),
+               torch::CppFunction::makeFromBoxedFunctor(
+                   std::make_unique<RunBehind>(device, *op, layout)));
   }
   auto* any = new torch::Library(torch::Library::IMPL, "_", own, __FILE__, __LINE__);
   any->fallback(
