@@ -128,6 +128,7 @@ WRONG = (
     + """
 xpurt.lazy.init(compile="never")
 x = torch.ones(3, 4, 5, device="lazy")
+i = torch.tensor([2, 1, 0]).to("lazy")
 calls = {
     "trace": lambda: x.trace(),
     "embedding": lambda: F.embedding(torch.ones(2, 2, dtype=torch.int64, device="lazy"), x),
@@ -135,6 +136,10 @@ calls = {
     "gather": lambda: x.gather(1, torch.ones(2, dtype=torch.int64, device="lazy")),
     "sparse": lambda: x.to_sparse(),
     "complex": lambda: torch.complex(x, x.int()),
+    "out= of another dtype": lambda: torch.amax(x, 0, out=x[0].double()),
+    "complex out=": lambda: torch.complex(x, x, out=torch.complex(x, x).to(torch.complex128)),
+    "out= without memory of its own": lambda: torch.take(x, i, out=x[0, 0, :1].clone().expand(3)),
+    "out= that is read": lambda: torch.take(x, i, out=x.view(60)[:]),
 }
 for name, call in calls.items():
     try:

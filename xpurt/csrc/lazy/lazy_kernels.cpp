@@ -17,6 +17,7 @@
 #include "lazy/kernels/functional_again.h"
 #include "lazy/kernels/functional_kernels.h"
 #include "lazy/kernels/mixed_copy.h"
+#include "lazy/kernels/out_checks.h"
 #include "lazy/one_thread.h"
 #include "host/no_warnings.h"
 #include "lazy/random_call.h"
@@ -251,6 +252,7 @@ void init_lazy_kernels() {
       give_kernel(op, c10::KernelFunction::makeFromBoxedFunction<&fill_in_place>());
     }
     register_functional_kernels();
+    register_out_checks();
     register_composite_kernels();
     register_lazy_collectives();
     register_mixed_copy();

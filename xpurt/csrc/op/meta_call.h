@@ -24,14 +24,14 @@ bool has_strict_meta(const c10::FunctionSchema& schema);
 
 // Whether the `outs` arguments at the end of the stack, which are out=, have the types
 // of the results of `functional`, the overload without them. Throws like meta_call().
-bool have_types_of_results(const c10::OperatorHandle& functional,
-                           const torch::jit::Stack& stack, size_t outs);
+XPURT_API bool have_types_of_results(const c10::OperatorHandle& functional,
+                                     const torch::jit::Stack& stack, size_t outs);
 
 // For a call that failed: throws the error of PyTorch's CPU kernel for zeros in place
 // of the operands, if it has one. Returns the kernel's results if it accepts the call.
 // A large call is left out; then there are no results.
-torch::jit::Stack throw_what_the_cpu_throws(const c10::OperatorHandle& op,
-                                            const torch::jit::Stack& stack);
+XPURT_API torch::jit::Stack throw_what_the_cpu_throws(const c10::OperatorHandle& op,
+                                                      const torch::jit::Stack& stack);
 
 // Returns the results of an op as meta tensors, given its arguments as meta tensors.
 // For ops whose meta function in PyTorch is missing, slow or wrong.
