@@ -43,4 +43,6 @@ def _longer(
     def types(*args: bool, **kwargs: bool) -> list[str]:
         return [*before(*args, **kwargs), *more]
 
+    # Of optimizers that TorchScript compiles, as those of torch.distributed.optim.
+    setattr(types, "__prepare_scriptable__", lambda: before)  # noqa: B010
     return types

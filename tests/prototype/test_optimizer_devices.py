@@ -8,6 +8,7 @@ import torch
 import xpurt, xpurt.lazy
 xpurt.lazy.init(compile="never")
 xpurt.prototype_device("ipu")
+import torch.distributed.optim  # TorchScript compiles optimizers there
 NAMES = "Adadelta Adam AdamW Adamax ASGD NAdam RAdam RMSprop Rprop".split()
 
 def stepped(name, device, **options):
