@@ -52,6 +52,13 @@ def memory(x):
     bytes_of = x[1].t().contiguous().view(torch.int32)
     return turned.view(2, 6).as_strided((5,), (2,)), put, bytes_of
 
+def smaller(x):
+    y = x.clone()
+    y.resize_(3, 5).add_(1)
+    z = torch.ones(0, device=x.device)
+    z.resize_(1, 0, 3)
+    return y * 2, z
+
 def new_tensors(x):
     y = torch.arange(24, device=x.device, dtype=x.dtype)
     y.view(2, 3, 4)[1].zero_()
@@ -77,7 +84,7 @@ def gradients(x):
     return x.grad, weight.grad, weight.detach()
 
 values = torch.linspace(-1, 2, 24).view(2, 3, 4)
-for program in (writes_to_views, writes_to_aliases, writes_to_windows, last_views, memory, new_tensors,
+for program in (writes_to_views, writes_to_aliases, writes_to_windows, last_views, memory, smaller, new_tensors,
                 writes_at_a_view, batch_of_a_view, gradients):
     on_cpu, lazy = program(values.clone()), program(values.to("lazy"))
     if isinstance(lazy, torch.Tensor):

@@ -111,6 +111,21 @@ class Detach final : public Functional {
   }
 };
 
+// PyTorch's kernel makes a smaller tensor a view of what it was, and leaves it its
+// sizes.
+class Resize final : public Functional {
+ public:
+  using Functional::Functional;
+
+  void operator()(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    if (goes_elsewhere(op, keys, stack)) return;
+    const Tensor self = torch::jit::peek(*stack, 0, arguments_).toTensor();
+    before_.callBoxed(op, keys, stack);
+    const Tensor& value = wrapper_of(self).value();
+    self.unsafeGetTensorImpl()->set_sizes_and_strides(value.sizes(), value.strides());
+  }
+};
+
 // How a view follows from its base, and what its base is after a write to the view.
 struct ViewOf final : at::functionalization::ViewMeta {
   using Forward = std::function<Tensor(const Tensor& base)>;
@@ -365,6 +380,8 @@ void register_functional_kernels() {
       put(*op, std::make_unique<MakesView>(*op, view->second));
     } else if (name.name == "aten::detach" || name.name == "aten::alias") {
       put(*op, std::make_unique<Detach>(*op));
+    } else if (name.name == "aten::resize_") {
+      put(*op, std::make_unique<Resize>(*op));
     } else if (name.name == "aten::as_strided") {
       put(*op, std::make_unique<AsStrided>(*op));
     } else if (const auto functional = functional_of(*op)) {
