@@ -19,6 +19,24 @@ KINDS = [
     ("mtia", "cpu"),
     ("maia", "xpu"),
 ]
+# What PyTorch refuses for device types, by its error: it lists the types.
+ON_MODULE_MOVES = "`variable` and `tensor` have incompatible tensor type"
+REFUSED = {
+    ("maia", "sparse"): "Unsupported device type for sparse layout",
+    ("maia", "ddp_of_sparse_gradients"): "Unsupported device type for sparse layout",
+    ("maia", "ddp_of_batch_norm"): "SyncBatchNorm expected input tensor to be on",
+    ("mtia", "ddp_of_batch_norm"): "SyncBatchNorm expected input tensor to be on",
+    ("maia", "fsdp1"): ON_MODULE_MOVES,
+    ("maia", "fsdp2"): ON_MODULE_MOVES,
+    ("maia", "fsdp2_in_bf16"): ON_MODULE_MOVES,
+    ("maia", "fsdp2_offloaded"): ON_MODULE_MOVES,
+    ("maia", "fsdp2_clips_gradients"): ON_MODULE_MOVES,
+    ("maia", "checkpoint"): ON_MODULE_MOVES,
+    ("maia", "fsdp2_on_a_mesh"): "UntypedStorage.resize_: got unexpected device type",
+    ("maia", "groups_by_split"): "No device associated with the default pg",
+    ("maia", "zero_redundancy"): "Unimplemented backend MAIA",  # Tensor.type()
+    ("maia", "zero_in_a_hook"): "Unimplemented backend MAIA",
+}
 BY_DEFAULT = {"collectives.py": KINDS[:2], "training.py": KINDS[2:3]}
 
 
@@ -43,4 +61,9 @@ def found(script: str, name: str, memory: str) -> list[Found]:
     ],
 )
 def test_on_two_ranks(script: str, name: str, memory: str, case: str) -> None:
-    assert [each[case] for each in found(script, name, memory)] == ["ok"] * RANKS
+    ended = [each[case] for each in found(script, name, memory)]
+    refused = REFUSED.get((name, case))
+    if refused is None:
+        assert ended == ["ok"] * RANKS
+    else:
+        assert [refused in each for each in ended] == [True] * RANKS, ended

@@ -217,6 +217,10 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, doubl
   return {input * mask * scale, mask.to(at::kBool)};
 }
 
+// Streams of the host's memory have no work, and memory of a SYCL device waits for all
+// queues of the device before it is freed.
+void record_no_stream(at::Tensor&, c10::Stream) {}
+
 // Ops whose composite kernel asks the device's own one for the work, at the same name,
 // or the type of the device.
 bool is_needed(const OperatorHandle& op) {
@@ -269,6 +273,8 @@ void register_ops(const PrototypeDevice& device) {
       new torch::Library(torch::Library::IMPL, "aten",
                          device.own_key(DispatchKey::Dense), __FILE__, __LINE__);
   kept->impl("native_dropout", TORCH_FN(native_dropout));
+  if (device.type_behind() == c10::kCPU)
+    kept->impl("record_stream", TORCH_FN(record_no_stream));
   for (const auto& [name, as] :
        {std::pair{"convolution_overrideable", "aten::convolution"},
         std::pair{"convolution_backward_overrideable", "aten::convolution_backward"}}) {
