@@ -191,6 +191,8 @@ MEMBERS = (
     Member("torch._inductor.custom_graph_pass.CustomGraphModulePass", "ABCMeta", "the interface of such a pass"),
     Member("torch._inductor.utils", "module", "GPU_TYPES"),
     Member("torch._inductor.utils.BoxedBool", "type", "whether Inductor records a CUDA graph: not for xpu"),
+    Member("torch.optim.optimizer._default_to_fused_or_foreach", "(params, differentiable, use_fused)", "replaced for lazy parameters"),
+    Member("torch.optim.optimizer._foreach_supported_types", "list", "the types of parameters that optimizers put in lists"),
     Member("torch._foreach_copy_", "builtin_function_or_method", "copies the inputs of a recorded graph"),
     Member("torch._C._storage_Use_Count", "builtin_function_or_method", "whether a result of a recorded graph is alive"),
     Member("torch._inductor.utils.get_donated_idxs", "()", "the saved tensors that a backward graph may write to"),

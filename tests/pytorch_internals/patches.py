@@ -38,6 +38,11 @@ PATCHES = (
         "PyTorch's lazy backend is refused once xpu's is there: it would replace kernels first",
     ),
     Patch(
+        ("setattr(module, before.__name__)",),
+        (("torch.optim.optimizer._default_to_fused_or_foreach", "(params, differentiable, use_fused)"),),
+        "optimizers of lazy parameters choose ops on lists, as PyTorch's list of devices has it for xpu",
+    ),
+    Patch(
         ("setattr(torch.optim.Optimizer, name)",),
         (("torch.optim.Optimizer:_accelerator_graph_capture_health_check", "(self)"),),
         "a step of an optimizer on CPU tensors asks for no accelerator before xpu is used",

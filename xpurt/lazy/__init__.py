@@ -12,6 +12,7 @@ import torch
 from xpurt import _lazy, optimizer_devices
 from xpurt.lazy import (
     device_module,
+    list_ops,
     new_ops,
     one_backend,
     ordered_collectives,
@@ -97,6 +98,7 @@ def init(
     ordered_collectives.run_at_the_end()
     device_module.define()
     optimizer_devices.allow("lazy", fused=False)
+    list_ops.define()
 
 
 def step(wait: bool = False) -> None:

@@ -98,6 +98,9 @@ def _overload_of(node: Any) -> Any:
 
 
 def _call(op: Any, inputs: list[Any]) -> Any:
+    of_each = OF_EACH.get(op)
+    if of_each is not None:
+        return _for_each(of_each, inputs)
     numbers = [each for each in inputs if isinstance(each, Number)]
     if numbers:
         by_tensors = BY_TENSORS.get(op)
@@ -108,12 +111,29 @@ def _call(op: Any, inputs: list[Any]) -> Any:
     if view is not None:
         return view(*inputs)
     positional, named = [], {}
-    for each, of in zip(inputs, op._schema.arguments, strict=True):
+    # Arguments at the end that an op of OF_EACH lacks have their defaults.
+    for each, of in zip(inputs, op._schema.arguments, strict=False):
         if not of.kwarg_only:
             positional.append(each)
         else:
             named[of.name] = each
     return op(*positional, **named)
+
+
+def _for_each(op: Any, inputs: list[Any]) -> list[Any]:
+    """The results of an op for each tensor of the lists among its inputs. A number that is
+    needed is so for all of them."""
+    needed: list[int] = []
+    found = []
+    for place in range(len(inputs[0])):
+        row = [each[place] if isinstance(each, list) else each for each in inputs]
+        try:
+            found.append(_call(op, row))
+        except NumberIsNeeded as error:
+            needed += error.parameters
+    if needed:
+        raise NumberIsNeeded(str(op), needed)
+    return found
 
 
 def _beside(op: Any) -> Callable[..., Any]:
@@ -183,3 +203,27 @@ BY_TENSORS: dict[Any, Callable[..., Any]] = {
     aten.gt.Scalar: _beside(aten.gt.Tensor),
     aten.ge.Scalar: _beside(aten.ge.Tensor),
 }
+
+# Ops on lists, by those on their tensors: see Note [Ops on lists of lazy tensors] in
+# csrc/lazy/list_ops.h, and the list there.
+OF_EACH: dict[Any, Any] = {
+    aten._foreach_add.List: aten.add.Tensor,
+    aten._foreach_sub.List: aten.sub.Tensor,
+    aten._foreach_mul.List: aten.mul.Tensor,
+    aten._foreach_div.List: aten.div.Tensor,
+    aten._foreach_lerp.List: aten.lerp.Tensor,
+    aten._foreach_lerp.Scalar: aten.lerp.Scalar,
+    aten._foreach_maximum.List: aten.maximum.default,
+    aten._foreach_sqrt.default: aten.sqrt.default,
+    aten._foreach_neg.default: aten.neg.default,
+    aten._foreach_reciprocal.default: aten.reciprocal.default,
+}
+for _of_lists, _of_tensors in (
+    (aten._foreach_add, aten.add.Scalar),
+    (aten._foreach_sub, aten.sub.Scalar),
+    (aten._foreach_mul, aten.mul.Scalar),
+    (aten._foreach_div, aten.div.Scalar),
+    (aten._foreach_addcmul, aten.addcmul.default),
+    (aten._foreach_addcdiv, aten.addcdiv.default),
+):
+    OF_EACH[_of_lists.Scalar] = OF_EACH[_of_lists.ScalarList] = _of_tensors

@@ -16,8 +16,10 @@
 #include "lazy/kernels/device_copy.h"
 #include "lazy/kernels/functional_again.h"
 #include "lazy/kernels/functional_kernels.h"
+#include "lazy/kernels/list_writes.h"
 #include "lazy/kernels/mixed_copy.h"
 #include "lazy/kernels/out_checks.h"
+#include "lazy/list_ops.h"
 #include "lazy/one_thread.h"
 #include "host/no_warnings.h"
 #include "lazy/random_call.h"
@@ -164,7 +166,7 @@ bool is_lacking(const OperatorHandle& op) {
     return false;
   const std::string& name = op.schema().name();
   if (kReplaced.contains(name) || kReplaced.contains(toString(op.operator_name())) ||
-      is_copied_view(op))
+      is_copied_view(op) || is_list_op(op))
     return true;
   if (has_kernel(op, DispatchKey::Lazy)) return false;
   if (name.starts_with("_c10d_functional")) return false;  // it needs a token
@@ -252,6 +254,7 @@ void init_lazy_kernels() {
       give_kernel(op, c10::KernelFunction::makeFromBoxedFunction<&fill_in_place>());
     }
     register_functional_kernels();
+    register_list_writes();
     register_out_checks();
     register_composite_kernels();
     register_lazy_collectives();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lazy/list_ops.h"
 #include "lazy/real_devices.h"
 
 namespace xpurt {
@@ -38,7 +39,12 @@ hash_t hash_of(const IValue& value) {
 // By the op, its overload, its arguments that are not tensors, and which ones are.
 hash_t seed_of(const c10::OperatorHandle& op, const Stack& arguments) {
   hash_t found = torch::lazy::Hash(toString(op.operator_name()));
-  for (const IValue& each : arguments) found = HashCombine(found, hash_of(each));
+  const bool has_operands = is_list_op(op);
+  for (const IValue& each : arguments) {
+    const size_t numbers = has_operands ? numbers_of(each).size() : 0;
+    found =
+        HashCombine(found, numbers != 0 ? torch::lazy::Hash(numbers) : hash_of(each));
+  }
   return found;
 }
 
@@ -93,12 +99,16 @@ RecordedOp::RecordedOp(c10::OperatorHandle op, Stack arguments,
              operands, std::vector(shapes), shapes.size(), seed_of(op, arguments)),
       op_(std::move(op)),
       arguments_(constants_of(arguments)) {
+  const bool has_numbers = is_list_op(op_);
   for (const IValue& each : arguments) {
     const std::vector<Tensor> tensors = tensors_of(each);
-    tensors_in_.push_back(tensors.size());
-    const bool is_list = each.isTensorList() || each.isOptionalTensorList();
-    is_list_.push_back(is_list);
+    const size_t numbers = has_numbers ? numbers_of(each).size() : 0;
+    tensors_in_.push_back(tensors.size() + numbers);
+    is_list_.push_back(each.isTensorList() || each.isOptionalTensorList() ||
+                       (numbers != 0 && each.isList()));
+    is_number_.push_back(numbers != 0);
     for (const Tensor& tensor : tensors) is_given_.push_back(tensor.defined());
+    is_given_.resize(is_given_.size() + numbers, true);
   }
 }
 
@@ -109,18 +119,20 @@ torch::lazy::TSOpVector RecordedOp::Lower(
   const c10::FunctionSchema& schema = op_.schema();
   std::vector<torch::jit::Value*> inputs;
   size_t operand = 0, tensor = 0;
-  const auto next = [&]() -> torch::jit::Value* {
+  const auto next = [&](size_t argument) -> torch::jit::Value* {
     if (!is_given_[tensor++]) return graph.insertConstant(IValue());
-    return context->GetOutputOp(operands()[operand++]);
+    torch::jit::Value* found = context->GetOutputOp(operands()[operand++]);
+    if (!is_number_[argument]) return found;
+    return graph.insert(c10::Symbol::fromQualString("aten::ScalarImplicit"), {found});
   };
   for (size_t at = 0; at < arguments_.size(); ++at) {
     if (tensors_in_[at] == 0 && !is_list_[at]) {
       inputs.push_back(graph.insertConstant(arguments_[at]));
     } else if (!is_list_[at]) {
-      inputs.push_back(next());
+      inputs.push_back(next(at));
     } else {
       std::vector<torch::jit::Value*> elements;
-      for (size_t n = 0; n < tensors_in_[at]; ++n) elements.push_back(next());
+      for (size_t n = 0; n < tensors_in_[at]; ++n) elements.push_back(next(at));
       const auto type = schema.arguments()[at].type()->expectRef<c10::ListType>();
       inputs.push_back(
           graph.insertNode(graph.createList(type.getElementType(), elements))

@@ -12,8 +12,8 @@ namespace xpurt {
 // Any op that returns new tensors, whose sizes are known without their elements.
 class RecordedOp final : public torch::lazy::TsNode {
  public:
-  // `arguments`: of the op, whose lazy tensors are the operands. `shapes`: of the
-  // results.
+  // `arguments`: of the op, whose lazy tensors are the operands; those of an op on
+  // lists are its numbers, too. `shapes`: of the results.
   RecordedOp(c10::OperatorHandle op, torch::jit::Stack arguments,
              const std::vector<torch::lazy::Value>& operands,
              std::vector<torch::lazy::Shape> shapes);
@@ -25,8 +25,9 @@ class RecordedOp final : public torch::lazy::TsNode {
   const c10::OperatorHandle op_;
   // With None in the place of each tensor: an operand is held by the node.
   const torch::jit::Stack arguments_;
-  std::vector<size_t> tensors_in_;  // by argument
-  std::vector<bool> is_list_;       // by argument: of tensors
+  std::vector<size_t> tensors_in_;  // by argument; or numbers that are operands
+  std::vector<bool> is_list_;       // by argument: of these
+  std::vector<bool> is_number_;     // by argument: it has such numbers
   std::vector<bool> is_given_;      // by tensor: else it is None
 };
 

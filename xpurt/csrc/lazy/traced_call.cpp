@@ -4,13 +4,16 @@
 #include <ATen/ops/empty_strided.h>
 #include <torch/csrc/lazy/backend/backend_interface.h>
 #include <torch/csrc/lazy/core/ir_builder.h>
+#include <torch/csrc/lazy/core/lazy_graph_executor.h>
 #include <torch/csrc/lazy/core/metrics.h>
 #include <torch/csrc/lazy/core/tensor.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "lazy/kernels/functional_again.h"
 #include "lazy/lazy_kernels.h"
+#include "lazy/list_ops.h"
 #include "lazy/metrics.h"
 #include "lazy/numbers.h"
 #include "lazy/one_thread.h"
@@ -95,6 +98,9 @@ std::optional<std::vector<torch::lazy::Shape>> shapes_of(const OperatorHandle& o
     return *each.type() == *c10::TensorType::get();
   });
   const size_t first = stack.size() - op.schema().arguments().size();
+  if (is_list_op(op)) {
+    if (auto found = shapes_of_list_op(op, stack)) return found;
+  }
   if (depends || !(are_tensors || is_list) ||
       !std::all_of(stack.begin() + static_cast<ptrdiff_t>(first), stack.end(),
                    &can_record))
@@ -116,12 +122,36 @@ std::optional<std::vector<torch::lazy::Shape>> shapes_of(const OperatorHandle& o
   return found;
 }
 
+bool is_same(const c10::Scalar& one, const c10::Scalar& other) {
+  return one.isFloatingPoint() && other.isFloatingPoint() &&
+         std::bit_cast<uint64_t>(one.toDouble()) ==
+             std::bit_cast<uint64_t>(other.toDouble());
+}
+
+// The numbers of an argument, as parameters of the graph. Equal ones in a row are one.
+void append_numbers(const IValue& argument, const BackendDevice& device,
+                    std::vector<torch::lazy::Value>& operands) {
+  std::optional<c10::Scalar> last;
+  for (const c10::Scalar& each : numbers_of(argument)) {
+    if (last && is_same(*last, each)) {
+      operands.push_back(operands.back());
+      continue;
+    }
+    operands.push_back(
+        torch::lazy::LazyGraphExecutor::Get()->GetIrValueForScalarFromCodegen(each,
+                                                                              device));
+    last = each;
+  }
+}
+
 void record(const OperatorHandle& op, Stack* stack, const BackendDevice& device,
             std::vector<torch::lazy::Shape> shapes) {
   const size_t arguments = op.schema().arguments().size();
   Stack given(stack->end() - static_cast<ptrdiff_t>(arguments), stack->end());
   std::vector<torch::lazy::Value> operands;
+  const bool has_numbers = is_list_op(op);
   for (const IValue& argument : given) {
+    if (has_numbers) append_numbers(argument, device, operands);
     for (const Tensor& each : tensors_of(argument)) {
       if (!each.defined()) continue;
       operands.push_back(torch::lazy::GetLtcTensorOrCreateForWrappedNumber(each, device)

@@ -86,11 +86,7 @@ class InPlace final : public Functional {
       functional_.callBoxed(given);
     }
     const Tensor made = given.back().toTensor();
-    TORCH_CHECK(made.sizes() == self.sizes(), "output with shape ", self.sizes(),
-                " doesn't match the broadcast shape ", made.sizes());
-    TORCH_CHECK(c10::canCast(made.scalar_type(), self.scalar_type()), "result type ",
-                made.scalar_type(), " can't be cast to the desired output type ",
-                self.scalar_type());
+    check_written(self, made);
     write(self, made);
     leave(stack, self);
   }

@@ -28,6 +28,14 @@ Tensor traced(const Tensor& tensor) {
   return wrapper.value();
 }
 
+void check_written(const Tensor& self, const Tensor& value) {
+  TORCH_CHECK(value.sizes() == self.sizes(), "output with shape ", self.sizes(),
+              " doesn't match the broadcast shape ", value.sizes());
+  TORCH_CHECK(c10::canCast(value.scalar_type(), self.scalar_type()), "result type ",
+              value.scalar_type(), " can't be cast to the desired output type ",
+              self.scalar_type());
+}
+
 void write(const Tensor& self, const Tensor& value) {
   FunctionalTensorWrapper& wrapper = wrapper_of(self);
   wrapper.replace_(value);
