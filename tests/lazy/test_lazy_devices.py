@@ -76,6 +76,28 @@ def test_each_type_has_graphs_of_its_own() -> None:
     assert found == ["['', '']", "['cpu', 'xpu:0']"]
 
 
+GRADIENTS = (
+    START
+    + """
+if DEVICE != "cpu":
+    xpurt.prototype_device(DEVICE)
+xpurt.lazy.init(compile="always", device=DEVICE)
+x = torch.arange(4.0).to("lazy").requires_grad_()
+for _ in range(2):  # the compiler's import, in the first step, defines ops
+    (x * x).sum().backward()
+    xpurt.lazy.step(wait=True)
+print(x.grad.tolist(), {each.error for each in xpurt.lazy.compilations()})
+"""
+)
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize("device", ["cpu", "ipu"])
+def test_graphs_with_gradients_are_compiled(device: str) -> None:
+    code = GRADIENTS.replace("DEVICE", repr(device))
+    assert compiling_output(code) == "[0.0, 4.0, 8.0, 12.0] {''}"
+
+
 SWITCHED = (
     START
     + """

@@ -161,6 +161,7 @@ def _compile_recorded(
         except Exception as found:  # whatever the compiler lacks: it runs op by op
             told = str(found).strip().partition("\n")[0]
             error = f"{type(found).__name__}: {told}"
+    _lazy.register_lazy_kernels()  # of ops that the compiler's import has defined
     _compilations.append(
         Compilation(
             graph=graph.name,

@@ -215,6 +215,7 @@ bool register_lazy_kernels() {
   const NoWarnings none;
   const std::lock_guard<Mutex> lock(registered().mutex);
   if (!ops_were_defined.exchange(false)) return true;  // another thread did it
+  bool gave = false;
   for (const OperatorName& name : names) {
     const auto op = dispatcher.findSchema(name);
     if (!op.has_value()) continue;
@@ -223,9 +224,10 @@ bool register_lazy_kernels() {
       ops_were_defined = ops_were_defined || !name.name.starts_with("aten::");
     } else if (registered().known.insert(name).second && is_lacking(*op)) {
       give_kernel(name, c10::KernelFunction::makeFromBoxedFunction<&traced_call>());
+      gave = true;
     }
   }
-  return true;
+  return gave;
 }
 
 void init_lazy_kernels() {
