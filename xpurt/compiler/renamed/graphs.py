@@ -144,6 +144,8 @@ def _decompositions(
         torch.ops.aten.native_layer_norm.default: decomposition.decomp_native_layer_norm
     }
     table = {**table, **of_norms}
+    # Inductor's asks which code is generated for the device type, and there is none.
+    table.pop(torch.ops.aten.masked_scatter.default, None)
     return {
         op: functools.partial(_decompose, type, each) if op in kernels else each
         for op, each in table.items()
