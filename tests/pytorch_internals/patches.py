@@ -279,7 +279,7 @@ PATCHES = (
         "a lazy tensor is saved as a CPU tensor and its device",
     ),
     Patch(
-        ("setattr(module, name)",),
+        ("setattr(module, name)", "setattr(types, '__prepare_scriptable__')"),
         (
             ("torch.optim.optimizer._get_capturable_supported_devices", "(supports_xla)"),
             ("torch.optim.optimizer._get_fused_kernels_supported_devices", "()"),
