@@ -14,6 +14,7 @@ import pairwise
 import pytest
 from hypothesis import settings
 from never_run import NeverRun, runs_all_forms
+from said_mapping import SaidMapping
 
 # In the environment, so that processes that tests start have the same devices; and set
 # before devices are listed. A machine with a GPU of its own sets it to "off".
@@ -41,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_chosen_by_user] = bool(config.option.xpu_mapping)
     if runs_all_forms(config):
         config.pluginmanager.register(NeverRun())
+    config.pluginmanager.register(SaidMapping())
     if not config.option.xpu_mapping:
         config.option.xpu_mapping = list(MAPPINGS)
     config.addinivalue_line(

@@ -3,7 +3,6 @@ effects."""
 
 import copy
 import os
-from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -148,5 +147,5 @@ def test_programs(count: int, name: str, device: str) -> None:
                 raise
 
     # Kernels of CPU tensors run on a device that is the CPU alone.
-    with xpurt.xpu_mapping("CPU") if device == "cpu" else nullcontext():
+    with xpurt.xpu_mapping("CPU" if device == "cpu" else "AUTO"):
         run()

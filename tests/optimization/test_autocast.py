@@ -176,6 +176,7 @@ def test_nested_blocks(device: str) -> None:
         assert model(x).dtype == torch.bfloat16
 
 
+@pytest.mark.usefixtures("cpu")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
 def test_a_block_without_a_device_type_is_for_both(dtype: torch.dtype) -> None:
     for device in ("cpu", "xpu"):

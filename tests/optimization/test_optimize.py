@@ -22,6 +22,8 @@ DEVICES = ("cpu", "xpu")
 
 @pytest.fixture(params=DEVICES)
 def device(request: pytest.FixtureRequest) -> torch.device:
+    if request.param == "xpu":
+        xpurt.set_xpu_mapping("CPU")
     return torch.device(request.param)
 
 

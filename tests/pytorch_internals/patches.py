@@ -38,7 +38,7 @@ PATCHES = (
         "PyTorch's lazy backend is refused once xpu's is there: it would replace kernels first",
     ),
     Patch(
-        ("setattr(module, before.__name__)",),
+        ("setattr(module, before.__name__)", "setattr(chosen, '__prepare_scriptable__')"),
         (("torch.optim.optimizer._default_to_fused_or_foreach", "(params, differentiable, use_fused)"),),
         "optimizers of lazy parameters choose ops on lists, as PyTorch's list of devices has it for xpu",
     ),

@@ -29,6 +29,8 @@ def define() -> None:
         )
         return (False, True) if are_lazy else before(params, differentiable, use_fused)
 
+    # Of optimizers that TorchScript compiles, as those of torch.distributed.optim.
+    setattr(chosen, "__prepare_scriptable__", lambda: before)  # noqa: B010
     for name in OPTIMIZERS:
         module = import_module(f"torch.optim.{name}")
         setattr(module, before.__name__, chosen)
