@@ -19,12 +19,14 @@ def register_operands(
 def types_of_keys() -> list[str]:
     """The device types whose Autocast keys are those of blocks."""
 
-def begin_block() -> None: ...
+def begin_block(device_type: str | None, layout: bool, int8: bool) -> None:
+    """What ops on these devices get, None for both types, until the block ends."""
+
 def end_block() -> None:
     """Temporary tensors are tensors as any other from the end of the outermost one."""
 
-def depth() -> int:
-    """How many blocks are open."""
+def open_blocks() -> int:
+    """How many there are."""
 
 def tensors_are_transformed() -> bool:
     """Under torch.func, in fake tensors, and while a program is traced."""
@@ -32,7 +34,6 @@ def tensors_are_transformed() -> bool:
 def ops_of_block(device_type: str) -> tuple[bool, bool]:
     """Whether ops on these devices get a layout, and whether they compute in int8."""
 
-def set_ops_of_block(device_type: str, layout: bool, int8: bool) -> None: ...
 def note_temporary(tensor: Tensor) -> None:
     """If it is in channels last: it becomes plain when a program asks for a view, or when
     the outermost block ends."""
@@ -45,23 +46,43 @@ def make_plain(tensor: Tensor) -> bool:
 def known_to_python() -> list[Tensor]:
     """The temporary tensors that have been objects of Python."""
 
-def differentiable(source: Tensor, made: Tensor) -> Tensor:
-    """`made`, a conversion of `source` to another dtype or layout, with a gradient, which
-    is contiguous where the source is."""
+def type_in_block(input: Tensor, weight: Tensor) -> torch.dtype | None:
+    """The type in which the block computes an op with these operands; None if the op is
+    left alone."""
+
+def in_layout(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """The tensor, of four or five dimensions, in the dtype and in channels last."""
+
+def images_in_layout(input: Tensor, dtype: torch.dtype) -> Tensor:
+    """In the same way. A plain input has a plain gradient."""
+
+def note_images(result: Tensor, input: Tensor, weight: Tensor) -> None:
+    """The result of a convolution, as `note_temporary`, unless PyTorch's for these operands
+    would be in channels last, too."""
+
+def fills_memory(tensor: Tensor) -> bool:
+    """Whether no two elements share memory, as those of an expanded tensor do."""
 
 def keep_call(op: str, arguments: tuple[object, ...]) -> None:
     """Within `compute`: calls like the one that is computed now call this op, as
-    "mkldnn::_linear_pointwise", until the outermost block ends. The first argument is a
+    "mkldnn::_linear_pointwise", as long as its tensors live. The first argument is a
     place for the input."""
 
 def keep_op_itself(weight: Tensor, bias: Tensor | None) -> None:
     """In the same way, the op that is computed, with a converted weight and bias."""
 
-def watch_weight(weight: Tensor) -> int:
-    """Until the outermost block ends it is noticed if somebody takes a pointer to write by,
-    as through `weight.data`. Returns the number of the watch."""
+class WatchedWeight:
+    """A weight as it was when something was made of it."""
 
-def is_unwritten(weight: Tensor, watch: int) -> bool:
-    """False if such a pointer was taken since that watch began."""
+    def is_unwritten(self, weight: Tensor) -> bool:
+        """Whether it is the same memory in the same version, and nobody has written to it
+        without a count. In one block pointers to write by are noticed, as those through
+        `weight.data`; the first call in a later block compares elements."""
+
+def watched_weight(weight: Tensor) -> WatchedWeight:
+    """The weight as it is now."""
+
+def sampled_places(size: int) -> list[int]:
+    """The elements of `size` that are compared, by their number."""
 
 def count_temporaries() -> int: ...

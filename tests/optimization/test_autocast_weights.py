@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 import xpurt
+from xpurt import _layouts
 from xpurt.optimization import packed_weights
 from xpurt.optimization.autocast.packed_convolution import SMALLEST
-from xpurt.optimization.weight_sample import WeightSample, places
 
 
 @pytest.fixture
@@ -185,6 +185,19 @@ def test_a_write_within_the_block(
     assert_close(found.detach(), expected(layer, x), rtol=0.02, atol=0.02)
 
 
+def test_an_element_that_is_not_compared_is_written_within_the_block(
+    device: str,
+) -> None:
+    layer, x = nn.Conv2d(32, 64, 3).to(device), torch.randn(2, 32, 9, 8).to(device)
+    compared = _layouts.sampled_places(layer.weight.numel())
+    place = next(i for i in range(layer.weight.numel()) if i not in compared)
+    with torch.no_grad(), with_layout(device):
+        layer(x)
+        layer.weight.data.view(-1)[place] = 100
+        found = layer(x)
+    assert_close(found, expected(layer, x), rtol=0.02, atol=0.02)
+
+
 def all_but_the_centre(weight: Tensor) -> None:
     mask = torch.zeros_like(weight)
     mask[:, :, 1, 1] = 1
@@ -234,7 +247,7 @@ def test_a_part_is_written_through_data(write: object, device: str) -> None:
 
 def test_a_sample_is_aligned_with_no_dimension() -> None:
     sizes = 64, 32, 3, 3
-    each = torch.tensor(places(math.prod(sizes)))
+    each = torch.tensor(_layouts.sampled_places(math.prod(sizes)))
     for size in reversed(sizes):
         counts = torch.bincount(each % size, minlength=size)
         # Far beyond 1024 draws of `size` values, of which each has as many on average.
@@ -245,10 +258,15 @@ def test_a_sample_is_aligned_with_no_dimension() -> None:
 
 def test_a_sample_of_a_transposed_weight() -> None:
     weight = torch.zeros(70, 50).t()
-    sample = WeightSample(weight)
-    assert sample.is_of(weight)
-    weight[:, 40:].fill_(1)
-    assert not sample.is_of(weight)
+    memory = weight.numpy()
+    watched = _layouts.watched_weight(weight)
+    _layouts.begin_block(None, False, False)
+    _layouts.end_block()
+    assert watched.is_unwritten(weight)
+    memory[:, 40:] = 1
+    _layouts.begin_block(None, False, False)
+    _layouts.end_block()
+    assert not watched.is_unwritten(weight)
 
 
 def test_conversions_go_with_the_parameter(device: str, layer: nn.Conv2d) -> None:

@@ -23,30 +23,29 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from xpurt import mapping
-from xpurt.optimization.weight_sample import WeightSample
 from xpurt.optimization.weight_version import WeightVersion
 
 # Of each weight: one per shape of the input that the primitive's layout depends on.
 MOST: Final = 8
 
 
-class WriteWatch(NamedTuple):
-    """How a block of autocast notices writes that change no version. begin: from now on,
-    until the outermost block ends, it is noticed if somebody takes a pointer to write to a
-    weight by; returns the number of the watch. is_unwritten: whether nobody has since."""
+class Unwritten(Protocol):
+    """A weight as it was, in a block of autocast."""
 
-    begin: Callable[[Tensor], int]
-    is_unwritten: Callable[[Tensor, int], bool]
+    def is_unwritten(self, weight: Tensor) -> bool: ...
+
+
+WriteWatch = Callable[[Tensor], Unwritten]
 
 
 class _Packs:
-    """Those of one version of the parameters. number: of the last watch of the weight."""
+    """Those of one version of the parameters."""
 
     def __init__(
         self, parameters: tuple[Tensor | None, ...], watch: WriteWatch | None
@@ -56,9 +55,7 @@ class _Packs:
         )
         weight = parameters[0]
         assert weight is not None
-        self.writes = weight._version
-        self.sample = None if watch is None else WeightSample(weight)
-        self.number = 0 if watch is None else watch.begin(weight)
+        self.watched = None if watch is None else watch(weight)
         self.by_use: OrderedDict[Hashable, Any] = OrderedDict()
 
     def are_of(
@@ -66,9 +63,6 @@ class _Packs:
     ) -> bool:
         weight = parameters[0]
         assert weight is not None
-        # Other memory comes by `weight.data = ...`, and is not watched.
-        if watch is not None and watch.is_unwritten(weight, self.number):
-            return self.writes == weight._version
         same = len(self.versions) == len(parameters) and all(
             each is None
             if version is None
@@ -77,10 +71,7 @@ class _Packs:
         )
         if not same or watch is None:
             return same
-        if self.sample is None or not self.sample.is_of(weight):
-            return False
-        self.number = watch.begin(weight)
-        return True
+        return self.watched is not None and self.watched.is_unwritten(weight)
 
     def make(self, weight: Tensor, use: Hashable, pack: Callable[[], Any]) -> Any:
         with torch.no_grad():
@@ -106,7 +97,7 @@ def packed(
 ) -> Any:
     """What `pack()` made for this use of the parameters, made again if one changed. The
     first is the weight; its bias and what is folded into it, or joined to it, follow.
-    watch: within a block of autocast."""
+    watch: the weight as it is now, within a block of autocast."""
     weight = parameters[0]
     assert weight is not None
     with _lock:

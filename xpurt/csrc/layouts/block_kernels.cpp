@@ -35,14 +35,6 @@ constexpr BlockOp kOps[] = {
     {"conv_transpose3d.input", OpOf::images},
 };
 
-const OpsOfBlock& asked_of(c10::ArrayRef<c10::IValue> arguments) {
-  return layout_block().of(arguments[0].toTensor().device().type());
-}
-
-bool asks_for_layout(c10::ArrayRef<c10::IValue> arguments) {
-  return asked_of(arguments).layout && !tensors_are_transformed();
-}
-
 // Whether a linear layer has a weight that torch.autocast casts in each call.
 bool has_weight_to_cast(c10::ArrayRef<c10::IValue> arguments) {
   if (wants_gradient(arguments)) return false;
@@ -59,8 +51,9 @@ class ComputeInBlock final : public c10::OperatorKernel {
   void operator()(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
     const size_t count = op.schema().arguments().size();
     const auto arguments = torch::jit::last(*stack, count);
-    if (is_asked_for(arguments)) {
-      if (std::optional<at::Tensor> result = compute(op, arguments)) {
+    const OpsOfBlock asked = asked_of(arguments);
+    if (asked.layout || asked.int8) {
+      if (std::optional<at::Tensor> result = compute(op, arguments, asked)) {
         torch::jit::drop(*stack, count);
         stack->emplace_back(*std::move(result));
         return;
@@ -70,19 +63,24 @@ class ComputeInBlock final : public c10::OperatorKernel {
   }
 
  private:
-  bool is_asked_for(c10::ArrayRef<c10::IValue> arguments) const {
-    if (layout_block().depth == 0) return false;
-    if (asked_of(arguments).int8) return true;  // it is refused in compiled code
-    if (of_ == OpOf::int8 || !asks_for_layout(arguments)) return false;
-    return of_ == OpOf::images || has_weight_to_cast(arguments);
+  // What the block asks of this call. In compiled code int8 is refused.
+  OpsOfBlock asked_of(c10::ArrayRef<c10::IValue> arguments) const {
+    const LayoutBlock* block = layout_block();
+    if (block == nullptr) return {};
+    OpsOfBlock asked = block->of(arguments[0].toTensor().device().type());
+    if (!asked.layout) return asked;
+    asked.layout = of_ != OpOf::int8 && !tensors_are_transformed() &&
+                   (of_ == OpOf::images || has_weight_to_cast(arguments));
+    return asked;
   }
 
   std::optional<at::Tensor> compute(const OperatorHandle& op,
-                                    c10::ArrayRef<c10::IValue> arguments) {
+                                    c10::ArrayRef<c10::IValue> arguments,
+                                    OpsOfBlock asked) {
     const WithoutLayouts without;
-    const BlockCall call(op, arguments);
+    const BlockCall call(op, arguments, asked);
     if (std::optional<at::Tensor> result = call.ready_result()) return result;
-    if (of_ == OpOf::images && asks_for_layout(arguments)) {
+    if (of_ == OpOf::images && asked.layout) {
       if (auto result = trained_convolution(op, arguments)) return result;
     }
     return compute_(op.schema().name().substr(std::string("aten::").size()), arguments);

@@ -4,11 +4,14 @@
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 
+#include <vector>
+
 #include "layouts/layout_keys.h"
 #include "layouts/ready_calls.h"
 #include "layouts/temporary_layout.h"
 #include "layouts/trained_convolutions.h"
 #include "layouts/watched_weights.h"
+#include "layouts/write_watch.h"
 
 namespace xpurt {
 namespace {
@@ -21,24 +24,40 @@ void include_keys(bool included) {
   }
 }
 
-}  // namespace
-
-LayoutBlock& layout_block() {
-  thread_local LayoutBlock block;
-  return block;
+// Those of this thread, the innermost last.
+std::vector<LayoutBlock>& blocks() {
+  thread_local std::vector<LayoutBlock> open;
+  return open;
 }
 
-void begin_layout_block() {
-  if (layout_block().depth++ == 0) include_keys(true);
+}  // namespace
+
+const LayoutBlock* layout_block() {
+  return blocks().empty() ? nullptr : &blocks().back();
+}
+
+size_t open_layout_blocks() {
+  return blocks().size();
+}
+
+void begin_layout_block(std::optional<c10::DeviceType> type, OpsOfBlock asked) {
+  if (blocks().empty()) include_keys(true);
+  LayoutBlock block = blocks().empty() ? LayoutBlock{} : blocks().back();
+  if (type != c10::DeviceType::XPU) block.cpu = asked;
+  if (type != c10::DeviceType::CPU) block.xpu = asked;
+  blocks().push_back(block);
 }
 
 void end_layout_block() {
-  if (--layout_block().depth > 0) return;
+  if (blocks().empty()) return;  // it was begun in another thread
+  blocks().pop_back();
+  if (!blocks().empty()) return;
   include_keys(false);
   forget_temporaries();
-  forget_ready_calls();
   forget_trained_weights();
   end_watches();
+  forget_lost_calls();
+  forget_lost_weights();
 }
 
 bool tensors_are_transformed() {

@@ -3,16 +3,19 @@
 
 #include <c10/core/Device.h>
 
+#include <optional>
+
 namespace xpurt {
 
-// layout, int8: what the innermost block asks of ops on devices of a type.
+// layout, int8: what a block asks of ops on devices of a type.
 struct OpsOfBlock {
   bool layout = false;
   bool int8 = false;
+
+  bool operator==(const OpsOfBlock&) const = default;
 };
 
 struct LayoutBlock {
-  int depth = 0;  // how many are open
   OpsOfBlock cpu;
   OpsOfBlock xpu;
 
@@ -21,13 +24,15 @@ struct LayoutBlock {
   }
 };
 
-// Of this thread.
-LayoutBlock& layout_block();
+// The innermost block of this thread; nullptr outside of all.
+const LayoutBlock* layout_block();
+size_t open_layout_blocks();
 
-// The outermost block includes the keys in this thread, and its end excludes them, as
-// they were, and forgets the temporary layouts, the ready calls, the trained weights
-// and the watched weights of the thread.
-void begin_layout_block();
+// A block asks this of ops on devices of the type, nullopt is both types, and leaves
+// the other type as it is. The outermost block includes the keys in this thread, and
+// its end excludes them, as they were, and forgets the temporary layouts and the
+// trained weights of the thread.
+void begin_layout_block(std::optional<c10::DeviceType> type, OpsOfBlock asked);
 void end_layout_block();
 
 // True under torch.func, in fake tensors, and while a program is traced: tensors are

@@ -33,7 +33,7 @@ Tensor in_type(const Tensor& operand, const OperandWish& wish) {
 bool goes_in_channels_last(const Tensor& operand, const OperandWish& wish) {
   return wish.is_channels_last && operand.layout() == at::kStrided &&
          has_channels_last(operand.dim()) &&
-         layout_block().of(operand.device().type()).layout;
+         layout_block()->of(operand.device().type()).layout;
 }
 
 Tensor as_wished(const Tensor& operand, const OperandWish& wish) {
@@ -47,7 +47,7 @@ class RunWithWishes final : public c10::OperatorKernel {
 
   void operator()(const OperatorHandle& op, DispatchKeySet all_keys, Stack* stack) {
     const LayoutKeys& keys = layout_keys();
-    if (layout_block().depth == 0 || tensors_are_transformed()) {
+    if (layout_block() == nullptr || tensors_are_transformed()) {
       return op.redispatchBoxed(after(all_keys, keys.block), stack);
     }
     const size_t start = stack->size() - wishes_.size();

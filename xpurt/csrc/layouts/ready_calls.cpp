@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "layouts/block_operands.h"
 #include "layouts/kept_operand.h"
 #include "layouts/layout_block.h"
 #include "layouts/temporary_layout.h"
@@ -29,41 +30,93 @@ Tensor operand(c10::ArrayRef<IValue> arguments, size_t at) {
   return arguments[at].isTensor() ? arguments[at].toTensor() : Tensor();
 }
 
-// What a call depends on beside its weight and its bias.
-struct Conditions {
-  const c10::FunctionSchema* op;
-  at::Device device;
-  at::ScalarType type;
-  at::ScalarType computes_in;
-  bool by_onednn;
-  bool is_channels_last;  // and no temporary
-  std::vector<int64_t> sizes;
-  std::vector<IValue> options;
+at::ScalarType computes_in(const Tensor& input) {
+  const auto device = input.device().type();
+  return at::autocast::is_autocast_enabled(device)
+             ? at::autocast::get_autocast_dtype(device)
+             : input.scalar_type();
+}
 
-  bool operator==(const Conditions&) const = default;
+bool has_given_layout(const Tensor& input) {
+  return !is_temporary(input) && is_channels_last_alone(input);
+}
+
+// What a call depends on beside its weight and its bias.
+class Conditions {
+ public:
+  Conditions(const OperatorHandle& op, c10::ArrayRef<IValue> arguments,
+             OpsOfBlock asked)
+      : op_(&op.schema()),
+        asked_(asked),
+        device_(arguments[0].toTensor().device()),
+        type_(arguments[0].toTensor().scalar_type()),
+        computes_in_(xpurt::computes_in(arguments[0].toTensor())),
+        by_onednn_(at::globalContext().userEnabledMkldnn()),
+        has_given_layout_(xpurt::has_given_layout(arguments[0].toTensor())),
+        sizes_(arguments[0].toTensor().sizes()),
+        options_(arguments.slice(3).vec()) {}
+
+  bool are_of(const OperatorHandle& op, c10::ArrayRef<IValue> arguments,
+              OpsOfBlock asked) const {
+    const Tensor& input = arguments[0].toTensor();
+    return &op.schema() == op_ && asked == asked_ && input.device() == device_ &&
+           input.scalar_type() == type_ && xpurt::computes_in(input) == computes_in_ &&
+           at::globalContext().userEnabledMkldnn() == by_onednn_ &&
+           input.sizes() == sizes_ &&
+           xpurt::has_given_layout(input) == has_given_layout_ &&
+           std::ranges::equal(arguments.slice(3), options_);
+  }
+
+  at::ScalarType computes_in() const { return computes_in_; }
+
+ private:
+  const c10::FunctionSchema* op_;
+  OpsOfBlock asked_;
+  at::Device device_;
+  at::ScalarType type_;
+  at::ScalarType computes_in_;
+  bool by_onednn_;
+  bool has_given_layout_;
+  c10::DimVector sizes_;
+  std::vector<IValue> options_;
 };
 
-Conditions conditions_of(const OperatorHandle& op, c10::ArrayRef<IValue> arguments) {
-  const Tensor& input = arguments[0].toTensor();
-  const auto device = input.device().type();
-  return {&op.schema(),
-          input.device(),
-          input.scalar_type(),
-          at::autocast::is_autocast_enabled(device)
-              ? at::autocast::get_autocast_dtype(device)
-              : input.scalar_type(),
-          at::globalContext().userEnabledMkldnn(),
-          !is_temporary(input) && is_channels_last_alone(input),
-          input.sizes().vec(),
-          arguments.slice(3).vec()};
-}
+// The arguments of a call, which keeps no tensor alive.
+class WeakArguments {
+ public:
+  explicit WeakArguments(std::vector<IValue> arguments)
+      : arguments_(std::move(arguments)) {
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      if (!arguments_[i].isTensor()) continue;
+      tensors_.emplace_back(i, arguments_[i].toTensor().getIntrusivePtr());
+      arguments_[i] = IValue();
+    }
+  }
+
+  // Nothing if one of the tensors is gone.
+  std::optional<torch::jit::Stack> all() const {
+    torch::jit::Stack found = arguments_;
+    for (const auto& [at, weak] : tensors_) {
+      auto tensor = weak.lock();
+      if (!tensor) return std::nullopt;
+      found[at] = Tensor(std::move(tensor));
+    }
+    return found;
+  }
+
+ private:
+  using Weak = c10::weak_intrusive_ptr<TensorImpl, c10::UndefinedTensorImpl>;
+
+  std::vector<IValue> arguments_;
+  std::vector<std::pair<size_t, Weak>> tensors_;
+};
 
 struct ReadyCall {
   Conditions conditions;
   KeptOperand weight;
   KeptOperand bias;
   OperatorHandle op;
-  std::vector<IValue> arguments;
+  WeakArguments arguments;
 };
 
 using ByWeight = std::unordered_map<const TensorImpl*, std::vector<ReadyCall>>;
@@ -72,12 +125,12 @@ ByWeight& ready() {
   return found;
 }
 
-Tensor as_given_to(const ReadyCall& call, const Tensor& input) {
-  if (!has_channels_last(operand(call.arguments, 1).dim())) {
+Tensor as_given_to(const ReadyCall& call, const Tensor& input, const Tensor& weight) {
+  if (!has_channels_last(weight.dim())) {
     make_plain(input);
     return input;
   }
-  return input.to(call.conditions.computes_in).contiguous(channels_last(input.dim()));
+  return in_layout(input, call.conditions.computes_in());
 }
 
 }  // namespace
@@ -89,8 +142,13 @@ bool wants_gradient(c10::ArrayRef<IValue> operands) {
          });
 }
 
-BlockCall::BlockCall(const OperatorHandle& op, c10::ArrayRef<IValue> arguments)
-    : op_(op), arguments_(arguments), may_be_kept_(may_be_kept()), before_(now) {
+BlockCall::BlockCall(const OperatorHandle& op, c10::ArrayRef<IValue> arguments,
+                     OpsOfBlock asked)
+    : op_(op),
+      arguments_(arguments),
+      asked_(asked),
+      may_be_kept_(may_be_kept()),
+      before_(now) {
   now = this;
 }
 
@@ -125,37 +183,39 @@ std::optional<Tensor> BlockCall::ready_result() const {
   const Tensor weight = operand(arguments_, 1);
   const auto at = ready().find(weight.unsafeGetTensorImpl());
   if (at == ready().end()) return std::nullopt;
-  const Conditions conditions = conditions_of(op_, arguments_);
   const Tensor bias = operand(arguments_, 2);
   for (const ReadyCall& each : at->second) {
-    if (!(each.conditions == conditions && each.weight.is(weight) &&
-          each.bias.is(bias))) {
+    if (!each.conditions.are_of(op_, arguments_, asked_) || !each.weight.is(weight) ||
+        !each.bias.is(bias)) {
       continue;
     }
-    torch::jit::Stack stack = each.arguments;
-    stack[0] = as_given_to(each, input);
-    each.op.callBoxed(stack);
-    Tensor result = stack[0].toTensor();
-    const bool given = conditions.is_channels_last || is_channels_last_alone(weight);
-    if (has_channels_last(weight.dim()) && !given) note_temporary(result);
+    std::optional<torch::jit::Stack> stack = each.arguments.all();
+    if (!stack) continue;
+    stack->front() = as_given_to(each, input, weight);
+    each.op.callBoxed(*stack);
+    Tensor result = std::move(stack->front()).toTensor();
+    if (has_channels_last(weight.dim())) note_images(result, input, weight);
     return result;
   }
   return std::nullopt;
 }
 
 void BlockCall::keep(const OperatorHandle& op, std::vector<IValue> arguments) {
-  const auto converted = [&](size_t at) {
+  const auto kept = [&](size_t at) {
     const Tensor given = operand(arguments_, at);
-    return given.defined() && std::ranges::none_of(arguments, [&](const IValue& each) {
-             return each.isTensor() && each.toTensor().is_same(given);
-           });
+    const bool is_itself =
+        !given.defined() || std::ranges::any_of(arguments, [&](const IValue& each) {
+          return each.isTensor() && each.toTensor().is_same(given);
+        });
+    return KeptOperand(given, is_itself ? nullptr : watched_weight(given));
   };
   const Tensor weight = operand(arguments_, 1);
-  ReadyCall made{conditions_of(op_, arguments_), KeptOperand(weight, converted(1)),
-                 KeptOperand(operand(arguments_, 2), converted(2)), op,
-                 std::move(arguments)};
-  if (!made.weight.is_kept() || !made.bias.is_kept()) return;
+  ReadyCall made{Conditions(op_, arguments_, asked_), kept(1), kept(2), op,
+                 WeakArguments(std::move(arguments))};
   auto& of_weight = ready()[weight.unsafeGetTensorImpl()];
+  std::erase_if(of_weight, [&](const ReadyCall& each) {
+    return !each.weight.is(weight) || !each.arguments.all();
+  });
   if (of_weight.size() == kMostPerWeight) of_weight.clear();
   of_weight.push_back(std::move(made));
 }
@@ -168,8 +228,9 @@ void BlockCall::keep_itself(const Tensor& weight, const IValue& bias) {
   keep(op_, std::move(arguments));
 }
 
-void forget_ready_calls() {
-  ready().clear();
+void forget_lost_calls() {
+  std::erase_if(ready(),
+                [](const auto& each) { return each.second.front().weight.is_lost(); });
 }
 
 }  // namespace xpurt

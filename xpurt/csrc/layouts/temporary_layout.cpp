@@ -112,7 +112,7 @@ void check_no_recording(const Tensor& tensor) {
 }  // namespace
 
 void note_temporary(const Tensor& tensor) {
-  if (layout_block().depth == 0 || !can_be_temporary(tensor)) return;
+  if (layout_block() == nullptr || !can_be_temporary(tensor)) return;
   sweep();
   TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   if (const size_t owners = tensor.storage().use_count(); owners > 1) {

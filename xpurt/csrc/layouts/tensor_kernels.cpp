@@ -84,7 +84,7 @@ Kind kind_of(const OperatorHandle& op) {
 }
 
 bool asks_nothing() {
-  return layout_block().depth == 0 || tensors_are_transformed();
+  return layout_block() == nullptr || tensors_are_transformed();
 }
 
 // The temporary tensors among the arguments, while an op uses them.

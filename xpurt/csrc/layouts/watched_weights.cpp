@@ -1,68 +1,70 @@
 #include "layouts/watched_weights.h"
 
-#include <c10/core/StorageImpl.h>
-
 #include <unordered_map>
-#include <vector>
-
-#include "host/mutex.h"
 
 namespace xpurt {
 namespace {
 
-using c10::StorageImpl;
+using at::Tensor;
 
-// Of all threads: storages whose materializer is the one below, and the number of the
-// watch.
-Mutex mutex{Rank::packed_weights};
-std::unordered_map<const StorageImpl*, uint64_t>& watched() {
-  static auto* const leaked = new std::unordered_map<const StorageImpl*, uint64_t>;
-  return *leaked;
-}
-uint64_t watches = 0;
+using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
 
-// Those that this thread watches. The weak references keep the addresses from being
-// used again.
-std::vector<c10::weak_intrusive_ptr<StorageImpl>>& of_thread() {
-  thread_local std::vector<c10::weak_intrusive_ptr<StorageImpl>> found;
+struct Known {
+  WeakTensor tensor;
+  std::weak_ptr<WatchedWeight> weight;
+};
+
+std::unordered_map<const c10::TensorImpl*, Known>& known() {
+  thread_local std::unordered_map<const c10::TensorImpl*, Known> found;
   return found;
-}
-
-// PyTorch calls it as a materializer, and forgets it.
-void written(StorageImpl* storage) {
-  const std::lock_guard<Mutex> held(mutex);
-  watched().erase(storage);
-}
-
-uint64_t watch_of(const StorageImpl* storage) {
-  const auto at = watched().find(storage);
-  return at == watched().end() ? 0 : at->second;
 }
 
 }  // namespace
 
-uint64_t watch_weight(const at::Tensor& weight) {
-  const std::lock_guard<Mutex> held(mutex);
-  StorageImpl* storage = weight.storage().unsafeGetStorageImpl();
-  // It is watched already, or a copy on write.
-  if (storage->has_materializer()) return watch_of(storage);
-  of_thread().push_back(weight.storage().getWeakStorageImpl());
-  storage->set_materializer(&written);
-  return watched()[storage] = ++watches;
+WatchedWeight::WatchedWeight(const Tensor& weight, bool outlasts_block)
+    : version_(weight._version()),
+      storage_(weight.storage().getWeakStorageImpl()),
+      address_(weight.storage().unsafeGetStorageImpl()),
+      offset_(weight.storage_offset()),
+      sizes_(weight.sizes()),
+      strides_(weight.strides()),
+      type_(weight.scalar_type()),
+      sample_(outlasts_block ? std::optional<WeightSample>(std::in_place, weight)
+                             : std::nullopt),
+      watch_(watch_writes(weight)) {}
+
+bool WatchedWeight::is_in_place(const Tensor& weight) const {
+  return weight._version() == version_ &&
+         weight.storage().unsafeGetStorageImpl() == address_ &&
+         weight.storage_offset() == offset_ && weight.sizes() == sizes_ &&
+         weight.strides() == strides_ && weight.scalar_type() == type_;
 }
 
-bool is_unwritten(const at::Tensor& weight, uint64_t watch) {
-  const std::lock_guard<Mutex> held(mutex);
-  return watch != 0 && watch_of(weight.storage().unsafeGetStorageImpl()) == watch;
-}
-
-void end_watches() {
-  const std::lock_guard<Mutex> held(mutex);
-  for (const auto& each : of_thread()) {
-    const auto storage = each.lock();
-    if (storage && watched().erase(storage.get()) > 0) storage->clear_materializer();
+bool WatchedWeight::is_unwritten(const Tensor& weight) {
+  if (!is_in_place(weight)) return false;
+  if (const auto watch = watch_.load()) {
+    if (watch->state() == WriteWatch::State::written) return false;
+    if (watch->state() == WriteWatch::State::on) return true;
   }
-  of_thread().clear();
+  if (!sample_ || !sample_->is_of(weight)) return false;
+  watch_.store(watch_writes(weight));
+  return true;
+}
+
+std::shared_ptr<WatchedWeight> watched_weight(const Tensor& weight) {
+  const auto at = known().find(weight.unsafeGetTensorImpl());
+  if (at != known().end()) {
+    auto found = at->second.weight.lock();
+    if (found && found->is_unwritten(weight)) return found;
+  }
+  auto made = std::make_shared<WatchedWeight>(weight, /*outlasts_block=*/true);
+  known().insert_or_assign(weight.unsafeGetTensorImpl(),
+                           Known{WeakTensor(weight.getIntrusivePtr()), made});
+  return made;
+}
+
+void forget_lost_weights() {
+  std::erase_if(known(), [](const auto& each) { return each.second.weight.expired(); });
 }
 
 }  // namespace xpurt

@@ -57,14 +57,12 @@ class autocast(torch.autocast):
         self._arguments = (device_type, dtype, enabled, cache_enabled)
         self._layout = layout
         self._has_layout = enabled and layout is torch._mkldnn  # type: ignore[attr-defined]
-        self._types = _DEVICE_TYPES if device_type is None else (device_type,)
-        self._before: list[list[tuple[bool, bool]]] = []
         self._has_int8 = enabled and dtype == torch.int8
         # PyTorch's autocast has no float32 and no int8; not enabled, it leaves all dtypes
         # as they are.
         casts = enabled and dtype not in (torch.float32, torch.int8)
         given = dtype if casts else None, casts, cache_enabled
-        first, *others = self._types
+        first, *others = _DEVICE_TYPES if device_type is None else (device_type,)
         super().__init__(first, *given)
         self._others = [autocast(each, *given) for each in others]
 
@@ -163,26 +161,19 @@ class autocast(torch.autocast):
         return in_block
 
     def _begin_layout(self) -> None:
-        if not self._has_layout and not self._has_int8 and not _is_in_block():
-            return
-        self._before.append([_layouts.ops_of_block(each) for each in self._types])
-        for each in self._types:
-            _layouts.set_ops_of_block(each, self._has_layout, self._has_int8)
-        open_block.begin()
+        if self._has_layout or self._has_int8 or _is_in_block():
+            open_block.begin(self._arguments[0], self._has_layout, self._has_int8)
 
     def _end_layout(self) -> None:
-        if not self._has_layout and not self._has_int8 and not _is_in_block():
-            return
-        for each, before in zip(self._types, self._before.pop(), strict=True):
-            _layouts.set_ops_of_block(each, *before)
-        open_block.end()
+        if self._has_layout or self._has_int8 or _is_in_block():
+            open_block.end()
 
 
 def _is_in_block() -> bool:
     """Whether this thread is in a block with a layout, or in int8. The library is loaded by
     the first one."""
     layouts = sys.modules.get("xpurt._layouts")
-    return layouts is not None and layouts.depth() > 0
+    return layouts is not None and layouts.open_blocks() > 0
 
 
 _pytorchs_init: Final = torch.autocast.__init__

@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable
 import torch
 from torch import Tensor
 
+from xpurt import _layouts
 from xpurt.optimization.packed_weights import WriteWatch, has_packs, packed
-from xpurt.optimization.weight_sample import reach
 
 
 def converted(
@@ -36,10 +36,5 @@ def can_be_kept(weight: Tensor) -> bool:
         and not weight.is_inference()
         and weight._base is None
         and weight.numel() > 0
-        and _fills_memory(weight)
+        and _layouts.fills_memory(weight)
     )
-
-
-def _fills_memory(weight: Tensor) -> bool:
-    """Whether no two elements share memory, as those of an expanded tensor do."""
-    return reach(weight) >= weight.numel() - 1

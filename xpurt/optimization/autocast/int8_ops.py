@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from xpurt import _layouts
-from xpurt.functional.convolutions import is_channels_last
 from xpurt.optimization.autocast.converted_weights import converted
 from xpurt.optimization.autocast.packed_convolution import sound_lists
 from xpurt.optimization.packed_weights import WriteWatch
@@ -69,17 +68,13 @@ def _convolution(
     quantized = None if lists is None else _quantized(watch, weight)
     if lists is None or quantized is None:
         return None
-    # The op has its results in channels last; PyTorch's would be in that of the operands.
-    given = not _layouts.is_temporary(input) and is_channels_last(input)
-    given = given or is_channels_last(weight)
     op = torch.ops.xpurt.int8_convolution
     made: Tensor = op(images, *quantized, _in_float32(bias), None, None, *lists, False)
     if not has_batch:
         return made.squeeze(0).contiguous()
     if made.dim() == 3:
         return made.contiguous()
-    if not given:
-        _layouts.note_temporary(made)
+    _layouts.note_images(made, input, weight)
     return made
 
 

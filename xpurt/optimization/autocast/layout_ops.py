@@ -19,26 +19,12 @@ from xpurt.optimization.autocast.converted_weights import can_be_kept, converted
 from xpurt.optimization.autocast.packed_convolution import packed_convolution
 from xpurt.optimization.packed_weights import WriteWatch
 
-_DTYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
-
 
 def _dtype(input: Any, weight: Any) -> torch.dtype | None:
     """The dtype in which an op with these operands computes; None if it is left alone."""
     if type(input) is not Tensor or type(weight) not in (Tensor, torch.nn.Parameter):
         return None
-    device = input.device.type
-    if weight.device != input.device:
-        return None
-    if not input.layout is weight.layout is torch.strided:
-        return None
-    # What a graph records is to stay where the program knows it.
-    if device == "xpu" and torch.xpu.is_current_stream_capturing():
-        return None
-    if input.dtype not in _DTYPES or weight.dtype not in _DTYPES:
-        return None
-    if torch.is_autocast_enabled(device):
-        return torch.get_autocast_dtype(device)
-    return input.dtype if input.dtype == weight.dtype else None
+    return _layouts.type_in_block(input, weight)
 
 
 def _wants_gradient(*operands: Any) -> bool:
@@ -58,31 +44,13 @@ def _in_dtype(
     return converted(value, dtype, lambda each: each.to(dtype), watch)
 
 
-def _in_layout(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """The tensor, of four or five dimensions, in the dtype and in channels last."""
-    format = channels_last(tensor.dim())
-    assert format is not None
-    # The layout of the smaller elements is changed: one op takes twice the time.
-    return tensor.to(dtype).contiguous(memory_format=format)
-
-
-def _images(input: Tensor, dtype: torch.dtype) -> Tensor:
-    """The input in the layout. A plain one has a plain gradient."""
-    is_ours = _layouts.is_temporary(input) or is_channels_last(input)
-    if is_ours or not _wants_gradient(input):
-        return _in_layout(input, dtype)
-    with torch.no_grad():
-        made = _in_layout(input.detach(), dtype)
-    return _layouts.differentiable(input, made)
-
-
 def _weight(watch: WriteWatch | None, weight: Tensor, dtype: torch.dtype) -> Tensor:
     """The weight in the layout, with a gradient if one is wanted."""
     if weight.dtype == dtype and is_channels_last(weight):
         return weight
 
     def convert(each: Tensor) -> Tensor:
-        return _in_layout(each, dtype)
+        return _layouts.in_layout(each, dtype)
 
     if _wants_gradient(weight):
         return convert(weight)
@@ -109,10 +77,7 @@ def _convolution(function: Any, can_pack: bool = False) -> Callable[..., Tensor 
         )
         if not fits or dtype is None:
             return None
-        # PyTorch's result would be in channels last.
-        given = not _layouts.is_temporary(input) and is_channels_last(input)
-        given = given or is_channels_last(weight)
-        images = _images(input, dtype)
+        images = _layouts.images_in_layout(input, dtype)
         result = None
         if can_pack and watch and not _wants_gradient(input, weight, bias):
             cast_bias = _in_dtype(watch, bias, dtype)
@@ -125,8 +90,7 @@ def _convolution(function: Any, can_pack: bool = False) -> Callable[..., Tensor 
             if can_be_kept(weight):
                 _layouts.keep_op_itself(in_layout, cast_bias)
             result = function(images, in_layout, cast_bias, *args, **kwargs)
-        if not given:
-            _layouts.note_temporary(result)
+        _layouts.note_images(result, input, weight)
         made: Tensor = result
         return made
 

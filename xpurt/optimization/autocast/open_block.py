@@ -21,7 +21,6 @@ from torch.autograd import forward_ad
 from xpurt import _layouts
 from xpurt.optimization.autocast.int8_ops import INT8_OPS
 from xpurt.optimization.autocast.layout_ops import LAYOUT_OPS
-from xpurt.optimization.packed_weights import WriteWatch
 
 NOT_COMPILED: Final = (
     "xpurt.autocast(dtype=torch.int8) was requested for a compiled program, and it is for "
@@ -29,14 +28,14 @@ NOT_COMPILED: Final = (
 )
 
 
-def begin() -> None:
+def begin(device_type: str | None, has_layout: bool, int8: bool) -> None:
     register()
-    _layouts.begin_block()
+    _layouts.begin_block(device_type, has_layout, int8)
 
 
 def end() -> None:
     """At the end of the outermost block what the program holds becomes plain."""
-    if _layouts.depth() == 1:
+    if _layouts.open_blocks() == 1:
         _make_plain_what_is_held()
     _layouts.end_block()
 
@@ -45,11 +44,6 @@ def end() -> None:
 def register() -> None:
     """Loads the library. A second call does nothing."""
     _layouts.register_kernels(computed)
-
-
-@functools.cache
-def _watch() -> WriteWatch:
-    return WriteWatch(_layouts.watch_weight, _layouts.is_unwritten)
 
 
 def computed(op: str, *arguments: Any) -> Tensor | None:
@@ -61,7 +55,7 @@ def computed(op: str, *arguments: Any) -> Tensor | None:
         raise RuntimeError(NOT_COMPILED)
     if _layouts.tensors_are_transformed() or forward_ad._current_level >= 0:
         return None
-    watch = _watch() if torch.is_autocast_cache_enabled() else None
+    watch = _layouts.watched_weight if torch.is_autocast_cache_enabled() else None
     for asked, ops in ((int8, INT8_OPS), (has_layout, LAYOUT_OPS)):
         if asked and op in ops:
             result = ops[op](watch, *arguments)

@@ -6,7 +6,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "host/gil.h"
-#include "layouts/differentiable.h"
+#include "layouts/block_operands.h"
 #include "layouts/layout_block.h"
 #include "layouts/layout_keys.h"
 #include "layouts/operand_wishes.h"
@@ -75,9 +75,19 @@ void keep_op_itself(const at::Tensor& weight, const std::optional<at::Tensor>& b
   if (BlockCall* call = BlockCall::current()) call->keep_itself(weight, bias);
 }
 
-OpsOfBlock& ops_on(const std::string& type) {
-  LayoutBlock& block = layout_block();
-  return type == "xpu" ? block.xpu : block.cpu;
+std::optional<c10::DeviceType> type_of(const std::optional<std::string>& name) {
+  if (!name) return std::nullopt;
+  return c10::Device(*name).type();
+}
+
+std::pair<bool, bool> ops_of_block(const std::string& type) {
+  const LayoutBlock* block = layout_block();
+  const OpsOfBlock asked = block == nullptr ? OpsOfBlock{} : block->of(*type_of(type));
+  return {asked.layout, asked.int8};
+}
+
+void begin_block(const std::optional<std::string>& type, bool layout, bool int8) {
+  begin_layout_block(type_of(type), {layout, int8});
 }
 
 }  // namespace
@@ -91,24 +101,25 @@ PYBIND11_MODULE(_layouts, m) {
   });
   m.def("types_of_keys", [] { return layout_keys().types; });
   m.def("register_operands", &register_operands);
-  m.def("begin_block", &begin_layout_block);
+  m.def("begin_block", &begin_block);
   m.def("end_block", &end_layout_block);
   m.def("tensors_are_transformed", &tensors_are_transformed);
-  m.def("depth", [] { return layout_block().depth; });
-  m.def("ops_of_block", [](const std::string& type) {
-    return std::make_pair(ops_on(type).layout, ops_on(type).int8);
-  });
-  m.def("set_ops_of_block", [](const std::string& type, bool layout, bool int8) {
-    ops_on(type) = {layout, int8};
-  });
+  m.def("open_blocks", &open_layout_blocks);
+  m.def("ops_of_block", &ops_of_block);
   m.def("note_temporary", &note_temporary);
   m.def("is_temporary", &is_temporary);
   m.def("make_plain", &make_plain);
   m.def("known_to_python", &known_to_python);
-  m.def("differentiable", &differentiable);
   m.def("keep_call", &keep_call);
   m.def("keep_op_itself", &keep_op_itself);
-  m.def("watch_weight", &watch_weight);
-  m.def("is_unwritten", &is_unwritten);
+  m.def("type_in_block", &type_in_block);
+  m.def("in_layout", &in_layout);
+  m.def("images_in_layout", &images_in_layout);
+  m.def("note_images", &note_images);
+  m.def("fills_memory", &fills_memory);
+  py::class_<WatchedWeight, std::shared_ptr<WatchedWeight>>(m, "WatchedWeight")
+      .def("is_unwritten", &WatchedWeight::is_unwritten);
+  m.def("watched_weight", &watched_weight);
+  m.def("sampled_places", &sampled_places);
   m.def("count_temporaries", &count_temporaries);
 }
