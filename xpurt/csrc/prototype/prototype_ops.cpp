@@ -3,6 +3,8 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/bernoulli.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/ones_like.h>
 #include <torch/library.h>
 
@@ -217,6 +219,19 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, doubl
   return {input * mask * scale, mask.to(at::kBool)};
 }
 
+// Looks at sizes and strides alone: PyTorch calls it with fake tensors, which have no
+// memory, and runs ops without a meta kernel on what it returns. PyTorch's own one
+// keeps no strides on some device types.
+at::Tensor empty_like(const at::Tensor& self, std::optional<c10::ScalarType> dtype,
+                      std::optional<c10::Layout> layout,
+                      std::optional<c10::Device> device, std::optional<bool> pin_memory,
+                      std::optional<c10::MemoryFormat> memory_format) {
+  const at::Tensor like = at::empty_strided(self.sizes(), self.strides(),
+                                            self.options().device(c10::kMeta));
+  return at::empty_like(like, dtype, layout, device.value_or(self.device()), pin_memory,
+                        memory_format);
+}
+
 // Streams of the host's memory have no work, and memory of a SYCL device waits for all
 // queues of the device before it is freed.
 void record_no_stream(at::Tensor&, c10::Stream) {}
@@ -227,7 +242,12 @@ bool is_needed(const OperatorHandle& op) {
   const std::string& name = op.operator_name().name;
   return name == "aten::copy_" || name == "aten::set_" ||
          // Not with all device types do these keep strides, or compute at all.
-         name == "aten::_to_copy" || name == "aten::empty_like" || name == "aten::mode";
+         name == "aten::_to_copy" || name == "aten::mode";
+}
+
+// PyTorch's kernel calls empty_like, and so takes fake tensors. xpu has one of its own.
+bool is_best_composite(const OperatorHandle& op) {
+  return op.operator_name() == c10::OperatorName("aten::zeros_like", "");
 }
 
 void register_layout(const PrototypeDevice& device, DispatchKey layout) {
@@ -241,6 +261,7 @@ void register_layout(const PrototypeDevice& device, DispatchKey layout) {
     if (!op || op->hasKernelForDispatchKey(own)) continue;
     // Made of other ops, also for autograd.
     if (op->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd)) continue;
+    if (layout == DispatchKey::Dense && is_best_composite(*op)) continue;
     if (layout == DispatchKey::Dense && is_cell(*op)) {
       kept->impl(toString(name).c_str(),
                  torch::CppFunction::makeFromBoxedFunctor(
@@ -273,6 +294,7 @@ void register_ops(const PrototypeDevice& device) {
       new torch::Library(torch::Library::IMPL, "aten",
                          device.own_key(DispatchKey::Dense), __FILE__, __LINE__);
   kept->impl("native_dropout", TORCH_FN(native_dropout));
+  kept->impl("empty_like", TORCH_FN(empty_like));
   if (device.type_behind() == c10::kCPU)
     kept->impl("record_stream", TORCH_FN(record_no_stream));
   for (const auto& [name, as] :
