@@ -40,6 +40,7 @@ def test_a_vendor_replaces_a_kernel_and_a_derivative() -> None:
 REPORT = """
 library = torch.library.Library("aten", "IMPL")
 library.impl("relu", lambda x: x.clamp_min(0), key)
+library.impl("convolution_overrideable", lambda x, *rest: x * 3, key)
 late = torch.library.Library("aten", "IMPL")
 made = xpurt.prototype_device(name, memory=memory)
 
@@ -63,6 +64,8 @@ assert x.sin().tolist() == [0, 3]
 assert rows()["aten::sin", "vendor"].calls == 1
 assert "vendor" in str(xpurt.op_report(reset=True))
 assert rows() == {} and made.calls() == {}
+x = torch.ones(1, 1, 2, device=name)
+assert torch.conv1d(x, x[..., :1]).tolist() == [[[3, 3]]]
 print("reported")
 """
 

@@ -290,18 +290,23 @@ void register_layout(const PrototypeDevice& device, DispatchKey layout) {
 }  // namespace
 
 void register_ops(const PrototypeDevice& device) {
+  const DispatchKey own = device.own_key(DispatchKey::Dense);
   auto* kept =
-      new torch::Library(torch::Library::IMPL, "aten",
-                         device.own_key(DispatchKey::Dense), __FILE__, __LINE__);
-  kept->impl("native_dropout", TORCH_FN(native_dropout));
-  kept->impl("empty_like", TORCH_FN(empty_like));
+      new torch::Library(torch::Library::IMPL, "aten", own, __FILE__, __LINE__);
+  const auto add = [&](const std::string& name, auto kernel) {
+    const auto op =
+        c10::Dispatcher::singleton().findSchemaOrThrow(("aten::" + name).c_str(), "");
+    if (!op.hasKernelForDispatchKey(own)) kept->impl(name.c_str(), std::move(kernel));
+  };
+  add("native_dropout", TORCH_FN(native_dropout));
+  add("empty_like", TORCH_FN(empty_like));
   if (device.type_behind() == c10::kCPU)
-    kept->impl("record_stream", TORCH_FN(record_no_stream));
+    add("record_stream", TORCH_FN(record_no_stream));
   for (const auto& [name, as] :
        {std::pair{"convolution_overrideable", "aten::convolution"},
         std::pair{"convolution_backward_overrideable", "aten::convolution_backward"}}) {
-    kept->impl(name, torch::CppFunction::makeFromBoxedFunctor(
-                         std::make_unique<RunConvolution>(device, as)));
+    add(name, torch::CppFunction::makeFromBoxedFunctor(
+                  std::make_unique<RunConvolution>(device, as)));
   }
   for (const DispatchKey layout : kTensorLayouts) register_layout(device, layout);
   // Ops of other libraries without a derivative: PyTorch has this for most types.
