@@ -47,14 +47,16 @@ def run(
     memory: str,
     devices: int = 1,
     compiles: bool = False,
-    **environment: str,
 ) -> str:
     """The output of a program that begins with START. compiles: as `own_process.run`."""
     start = START.format(name=name, memory=memory, devices=devices)
-    options = {**environment_of(memory), **environment}
+    options = environment_of(memory, devices)
     return output(start + code, timeout=120, compiles=compiles, **options)
 
 
-def environment_of(memory: str) -> dict[str, str]:
-    """The virtual GPU, whose memory the host can't read, is that of the memory "gpu"."""
+def environment_of(memory: str, devices: int = 1) -> dict[str, str]:
+    """The virtual GPU, whose memory the host can't read, is that of the memory "gpu".
+    Several devices over xpu need as many ordinals."""
+    if memory == "xpu" and devices > 1:
+        return {"XPURT_MAPPING": "explicit"}
     return {"XPURT_VIRTUAL_GPU": "strict"} if memory == "gpu" else {}

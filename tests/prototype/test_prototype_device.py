@@ -128,8 +128,7 @@ print("done")
 
 @few_kinds
 def test_runtime_generator_and_autocast(name: str, memory: str) -> None:
-    mapping = {"XPURT_MAPPING": "explicit"} if memory == "xpu" else {}
-    found = run(RUNTIME, name, memory, devices=2, **mapping)
+    found = run(RUNTIME, name, memory, devices=2)
     assert "there is no device" in found
     assert "done" in found
 

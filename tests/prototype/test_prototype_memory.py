@@ -62,7 +62,6 @@ print("counted")
 
 @few_kinds
 def test_what_tensors_have_is_counted(name: str, memory: str) -> None:
-    mapping = {"XPURT_MAPPING": "explicit"} if memory == "xpu" else {}
-    found = run(COUNTS, name, memory, devices=2, **mapping)
+    found = run(COUNTS, name, memory, devices=2)
     assert "there is no device" in found
     assert "counted" in found
