@@ -49,10 +49,10 @@ def set_lazy_compiler(
     find: Callable[..., Any] | None = None,
 ) -> None:
     """Traced graphs are compiled by it from now on: before their first run, or once that
-    pays. `compile` takes the graph and the arguments of its run. It returns None, or two
-    functions, which do not outlive the graph. The first one takes the arguments in a
-    list, which it may clear, and returns the results. The second one takes them, too, and
-    returns whether the first one computes them; None: it always does. `find` is called
+    pays. `compile` takes the graph and the arguments of its run. It returns None, or a
+    function, which does not outlive the graph, and a dict. The function takes the arguments
+    in a list, which it may clear, and returns the results. The dict has the numbers that
+    these have to be, by parameter. `find` is called
     like `compile`, before the first run of a graph, for what was compiled for another
     one."""
 

@@ -56,7 +56,7 @@ def code_of(function: object, *arguments: Tensor) -> str:
     ):
         result = torch.compile(function)(*arguments)  # type: ignore[call-overload]
         result.sum().backward()
-    return "".join(kept)
+    return "".join(each.source_code for each in kept)
 
 
 @has_avx2

@@ -238,6 +238,39 @@ def test_a_graph_is_compiled_once_its_runs_paid_for_it() -> None:
     assert ms * int(runs.replace(",", "")) > 1000
 
 
+POOLED = (
+    START
+    + """
+import re
+xpurt.lazy.init(compile="always")
+torch.manual_seed(0)
+net = nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(3, 2, 3), nn.MaxPool2d(2))
+x = torch.randn(2, 2, 14, 14)
+def gradients(device):
+    net.to(device).zero_grad()
+    net(x.to(device)).square().sum().backward()
+    if device == "lazy":
+        xpurt.lazy.step()
+    return [each.grad.cpu() for each in net.parameters()]
+want = gradients("cpu")
+with torch.autocast("cpu"):  # which the code of the host is not in
+    found = gradients("lazy")
+for pair in zip(found, want):
+    torch.testing.assert_close(*pair, rtol=1e-5, atol=1e-5)
+(row,) = [each for each in xpurt.lazy.compilations() if "convolution_backward" in each.text]
+assert not row.error, row
+call = row.code[row.code.index("def call("):]
+print(len(re.findall(r"= torch.ops.aten.max_pool2d_with_indices.default\\(", call)),
+      "(2, 3, 12, 12), (432, 1, 36, 3)" in call)
+"""
+)
+
+
+@pytest.mark.rest
+def test_pooling_is_called_and_convolutions_keep_their_layout() -> None:
+    assert output(POOLED) == "2 False"
+
+
 FAILURE = (
     START
     + """

@@ -29,8 +29,9 @@ PATCHES = (
         (
             ("torch._inductor.codegen.cpp.KernelGroup:codegen_group", "(self, name)"),
             ("torch._inductor.lowering.max_pool2d_with_indices_backward", "(grad_output, x, kernel_size, stride, padding, dilation, ceil_mode, indices)"),
+            ("torch._inductor.lowering.max_pool2d_with_indices", "(x, kernel_size, stride, padding, dilation, ceil_mode)"),
         ),
-        "code of xpu's graphs for the host has masks as instructions, and calls PyTorch's gradient of max pooling; that of CPU tensors does not",
+        "code of xpu's graphs for the host has masks as instructions, and calls PyTorch's gradient of max pooling, and in lazy graphs max pooling with indices; that of CPU tensors does not",
     ),
     Patch(
         ("torch._C._lazy_ts_backend._init",),

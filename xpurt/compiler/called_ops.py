@@ -12,6 +12,7 @@ def define() -> None:
     _call_what_kernels_lack()
     _call_gradients_of_embeddings()
     _call_gradients_of_pooling()
+    _call_pooling_with_indices()
 
 
 def _call_what_kernels_lack() -> None:
@@ -53,6 +54,30 @@ def _call_gradients_of_pooling() -> None:
         graph: Any = V.graph
         is_ours = host_graph.is_for_host(graph.module)
         return (called if is_ours else before)(*arguments)
+
+    for each in (op, op.default):
+        lowering.lowerings[each] = lowered
+
+
+def _call_pooling_with_indices() -> None:
+    """Inductor's code for the host looks at each window twice. torch.compile decomposes the
+    op before, so this is for lazy graphs: see Note [Code of lazy graphs]."""
+    from torch._inductor import lowering
+    from torch._inductor.virtualized import V
+
+    op = torch.ops.aten.max_pool2d_with_indices
+    called = lowering.fallback_handler(  # type: ignore[no-untyped-call]
+        op.default, add_to_fallback_set=False
+    )
+    before = lowering.lowerings[op.default]
+
+    @functools.wraps(before)
+    def lowered(*arguments: Any, **named: Any) -> Any:
+        graph: Any = V.graph
+        users = graph.current_node.users
+        has_indices = any(each.args[1] == 1 for each in users)
+        is_ours = host_graph.is_for_host(graph.module)
+        return (called if is_ours and has_indices else before)(*arguments, **named)
 
     for each in (op, op.default):
         lowering.lowerings[each] = lowered

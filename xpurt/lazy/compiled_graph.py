@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from xpurt import _lazy
 from xpurt.compiler import generated_code
 from xpurt.lazy import ordered_collectives, placed_draws
 from xpurt.lazy.compilations import Compilation, Compilations, why_now
+from xpurt.lazy.inductor_code import Code, code_of
 from xpurt.lazy.size_families import (
     MOST_MEMBERS,
     NoPattern,
@@ -36,11 +37,8 @@ def compilations() -> Compilations:
     return Compilations(tuple(_compilations))
 
 
-# Runs a graph in compiled form; and returns whether it may, for such arguments, if that
-# depends on them.
-Program = tuple[
-    Callable[[list[Tensor]], list[Tensor]], Callable[[list[Tensor]], bool] | None
-]
+# Runs a graph in compiled form; and the numbers that it is for, by parameter.
+Program = tuple[Code, dict[int, NumberValue]]
 
 
 def compile_graph(graph: "_lazy.LazyGraph", arguments: list[Tensor]) -> Program | None:
@@ -89,7 +87,7 @@ def find_sizes(graph: "_lazy.LazyGraph", arguments: list[Tensor]) -> Program | N
 def _program(form: "Form | None") -> Program | None:
     if form is None:
         return None
-    return form.run, form.has_constants_of if form.constants else None
+    return form.code, form.constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ class Form:
     guards: what has to hold of the sizes of its arguments.
     shapes, bounds: of its parameters, as in Compilation."""
 
-    code: Callable[..., Any]
+    code: Code
     constants: dict[int, NumberValue]
     shapes: tuple[str, ...]
     bounds: dict[str, tuple[int, int | None]]
@@ -108,16 +106,6 @@ class Form:
 
     def takes(self, arguments: list[Tensor]) -> bool:
         return self.guards(arguments)
-
-    def has_constants_of(self, arguments: list[Tensor]) -> bool:
-        """Whether the numbers that it was compiled for are those of the arguments."""
-        return all(
-            arguments[place].item() == value for place, value in self.constants.items()
-        )
-
-    def run(self, arguments: list[Tensor]) -> list[Tensor]:
-        with torch.no_grad():
-            return list(self.code(*arguments))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +141,11 @@ def _compile_recorded(
     reason = why_now(graph.runs - 1, graph.run_us)  # this run is counted already
     script = graph.script
     error, form = "", None
-    with generated_code.keeping() as code:
+    with generated_code.keeping() as kept:
         try:
             placed_draws.define()
             ordered_collectives.define()
-            form = _compile(script, arguments, pattern)
+            form = _compile(script, arguments, pattern, kept)
         except Exception as found:  # whatever the compiler lacks: it runs op by op
             told = str(found).strip().partition("\n")[0]
             error = f"{type(found).__name__}: {told}"
@@ -174,14 +162,16 @@ def _compile_recorded(
             constants=form.constants if form else {},
             error=error,
             text=str(script),
-            code="\n".join(code),
+            code="\n".join(each.source_code for each in kept),
         )
     )
     return form
 
 
-def _compile(graph: Any, arguments: list[Tensor], pattern: Pattern | None) -> Form:
-    from torch._inductor import compile_fx
+def _compile(
+    graph: Any, arguments: list[Tensor], pattern: Pattern | None, kept: list[Any]
+) -> Form:
+    """`kept`: what Inductor has compiled."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
     constants: dict[int, NumberValue] = {}
@@ -196,7 +186,7 @@ def _compile(graph: Any, arguments: list[Tensor], pattern: Pattern | None) -> Fo
             except NumberIsNeeded as needed:
                 for each in needed.parameters:
                     constants[each] = arguments[each].item()
-        code = cast(Callable[..., Any], compile_fx.compile_fx(traced, fakes))
+        code = code_of(traced, fakes, kept)
     form = Form(code, constants, shapes_of(fakes), bounds_of(environment))
     guards = environment.produce_guards_expression(fakes) if pattern else None
     if guards is None:

@@ -162,6 +162,8 @@ std::vector<at::Tensor> LazyGraph::run_timed(bool compiled,
 
 std::vector<at::Tensor> LazyGraph::run_compiled(std::vector<IValue> arguments) {
   const CountedRun counted(counts_, GraphForm::compiled);
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const c10::impl::ExcludeDispatchKeyGuard no_casts(c10::autocast_dispatch_keyset);
   std::vector<at::Tensor> results = program_.run(std::move(arguments));
   for (at::Tensor& each : results) each = each.contiguous();
   return results;

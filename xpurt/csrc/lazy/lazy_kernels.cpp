@@ -16,6 +16,7 @@
 #include "lazy/kernels/device_copy.h"
 #include "lazy/kernels/functional_again.h"
 #include "lazy/kernels/functional_kernels.h"
+#include "lazy/kernels/linear.h"
 #include "lazy/kernels/list_writes.h"
 #include "lazy/kernels/mixed_copy.h"
 #include "lazy/kernels/out_checks.h"
@@ -74,6 +75,8 @@ bool writes(const OperatorHandle& op) {
 // device has a copy of it. For others its own code for the sizes of results is wrong in
 // some cases, or does not check the arguments. Its random ops draw when they run.
 const std::unordered_set<std::string_view> kReplaced{"aten::randperm",
+                                                     "aten::ones_like",
+                                                     "aten::zeros_like",
                                                      "aten::arange",
                                                      "aten::nonzero",
                                                      "aten::pixel_shuffle",
@@ -256,6 +259,7 @@ void init_lazy_kernels() {
       give_kernel(op, c10::KernelFunction::makeFromBoxedFunction<&fill_in_place>());
     }
     register_functional_kernels();
+    register_linear();
     register_list_writes();
     register_out_checks();
     register_composite_kernels();

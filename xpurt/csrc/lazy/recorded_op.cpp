@@ -38,7 +38,9 @@ hash_t hash_of(const IValue& value) {
 
 // By the op, its overload, its arguments that are not tensors, and which ones are.
 hash_t seed_of(const c10::OperatorHandle& op, const Stack& arguments) {
-  hash_t found = torch::lazy::Hash(toString(op.operator_name()));
+  const c10::OperatorName& name = op.operator_name();
+  hash_t found =
+      HashCombine(torch::lazy::Hash(name.name), torch::lazy::Hash(name.overload_name));
   const bool has_operands = is_list_op(op);
   for (const IValue& each : arguments) {
     const size_t numbers = has_operands ? numbers_of(each).size() : 0;
@@ -101,14 +103,19 @@ RecordedOp::RecordedOp(c10::OperatorHandle op, Stack arguments,
       arguments_(constants_of(arguments)) {
   const bool has_numbers = is_list_op(op_);
   for (const IValue& each : arguments) {
-    const std::vector<Tensor> tensors = tensors_of(each);
+    const size_t before = is_given_.size();
+    if (each.isTensor()) {
+      is_given_.push_back(each.toTensor().defined());
+    } else {
+      for (const Tensor& tensor : tensors_of(each))
+        is_given_.push_back(tensor.defined());
+    }
     const size_t numbers = has_numbers ? numbers_of(each).size() : 0;
-    tensors_in_.push_back(tensors.size() + numbers);
+    is_given_.resize(is_given_.size() + numbers, true);
+    tensors_in_.push_back(is_given_.size() - before);
     is_list_.push_back(each.isTensorList() || each.isOptionalTensorList() ||
                        (numbers != 0 && each.isList()));
     is_number_.push_back(numbers != 0);
-    for (const Tensor& tensor : tensors) is_given_.push_back(tensor.defined());
-    is_given_.resize(is_given_.size() + numbers, true);
   }
 }
 

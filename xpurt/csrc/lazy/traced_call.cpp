@@ -37,10 +37,13 @@ std::optional<BackendDevice> device_in(const Stack& stack, size_t first) {
   for (size_t at = first; at < stack.size(); ++at) {
     if (stack[at].isDevice() && stack[at].toDevice().is_lazy())
       return torch::lazy::atenDeviceToBackendDevice(stack[at].toDevice());
-    for (const Tensor& each : tensors_of(stack[at])) {
+    std::optional<BackendDevice> found;
+    for_each_tensor(stack[at], [&](const Tensor& each) {
+      if (found) return;
       if (const auto lazy = torch::lazy::TryGetLtcTensor(each))
-        return lazy->GetDevice();
-    }
+        found = lazy->GetDevice();
+    });
+    if (found) return found;
   }
   return std::nullopt;
 }
@@ -150,13 +153,14 @@ void record(const OperatorHandle& op, Stack* stack, const BackendDevice& device,
   Stack given(stack->end() - static_cast<ptrdiff_t>(arguments), stack->end());
   std::vector<torch::lazy::Value> operands;
   const bool has_numbers = is_list_op(op);
+  const auto append = [&](const Tensor& each) {
+    if (!each.defined()) return;
+    operands.push_back(
+        torch::lazy::GetLtcTensorOrCreateForWrappedNumber(each, device)->GetIrValue());
+  };
   for (const IValue& argument : given) {
     if (has_numbers) append_numbers(argument, device, operands);
-    for (const Tensor& each : tensors_of(argument)) {
-      if (!each.defined()) continue;
-      operands.push_back(torch::lazy::GetLtcTensorOrCreateForWrappedNumber(each, device)
-                             ->GetIrValue());
-    }
+    for_each_tensor(argument, append);
   }
   const size_t results = shapes.size();
   const auto node = torch::lazy::MakeNode<RecordedOp>(op, std::move(given), operands,
@@ -218,6 +222,16 @@ bool has_operands(const Stack& stack, size_t first) {
 }
 
 }  // namespace
+
+void record_call(const OperatorHandle& op, Stack* stack,
+                 std::vector<torch::lazy::Shape> shapes) {
+  const size_t first = stack->size() - op.schema().arguments().size();
+  const BackendDevice device = device_in(*stack, first).value_or(BackendDevice());
+  with_lazy_core([&] {
+    record(op, stack, device, std::move(shapes));
+    keep_sizes_of_results(op, *stack);
+  });
+}
 
 void traced_call(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   if (called_functionalized(op, stack)) return;

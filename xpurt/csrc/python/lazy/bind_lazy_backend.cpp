@@ -46,7 +46,33 @@ SharedObject shared(py::object callable) {
           }};
 }
 
-LazyProgram program_of(const SharedObject& code, const SharedObject& takes) {
+// The numbers that a program was compiled for, by parameter.
+using Constants = std::vector<std::pair<size_t, c10::Scalar>>;
+
+bool is_equal(const c10::Scalar& one, const c10::Scalar& other) {
+  return one.isComplex() || other.isComplex()
+             ? one.toComplexDouble() == other.toComplexDouble()
+         : one.isFloatingPoint() || other.isFloatingPoint()
+             ? one.toDouble() == other.toDouble()
+             : one.toLong() == other.toLong();
+}
+
+c10::Scalar scalar_of(const py::handle& number) {
+  if (py::isinstance<py::bool_>(number)) return number.cast<bool>();
+  if (py::isinstance<py::int_>(number)) return number.cast<int64_t>();
+  if (py::isinstance<py::float_>(number)) return number.cast<double>();
+  return number.cast<c10::complex<double>>();
+}
+
+bool has_constants(const Constants& constants, const std::vector<IValue>& given) {
+  return std::ranges::all_of(constants, [&](const auto& constant) {
+    const IValue& argument = given.at(constant.first);
+    return is_equal(constant.second, argument.isTensor() ? argument.toTensor().item()
+                                                         : argument.toScalar());
+  });
+}
+
+LazyProgram program_of(const SharedObject& code, Constants constants) {
   LazyProgram program;
   program.run = [code](std::vector<IValue> given) {
     const WithGil held;
@@ -55,17 +81,16 @@ LazyProgram program_of(const SharedObject& code, const SharedObject& takes) {
       return (*code)(list).cast<Tensors>();
     });
   };
-  if (!takes) return program;
-  program.takes = [takes](const std::vector<IValue>& given) {
-    const WithGil held;
-    return from_python([&] { return (*takes)(as_tensors(given)).cast<bool>(); });
+  if (constants.empty()) return program;
+  program.takes = [constants = std::move(constants)](const std::vector<IValue>& given) {
+    return has_constants(constants, given);
   };
   return program;
 }
 
-// `compile`(graph, arguments) returns None, or two callables. The first one takes a
-// list of tensors, which it clears, and returns the results. The second one takes one,
-// too, and returns whether the first one may be called; or it is None.
+// `compile`(graph, arguments) returns None, or a callable and a dict. The callable
+// takes a list of tensors, which it may clear, and returns the results. The dict has
+// the numbers that it may be called with, by parameter.
 LazyProgram compile_in_python(const py::function& compile, LazyGraph& graph,
                               const std::vector<IValue>& arguments) {
   const WithGil held;
@@ -74,9 +99,11 @@ LazyProgram compile_in_python(const py::function& compile, LazyGraph& graph,
     const py::object made = compile(
         py::cast(&graph, py::return_value_policy::reference), as_tensors(arguments));
     if (made.is_none()) return {};
-    auto [code, takes] = made.cast<std::pair<py::object, py::object>>();
-    return program_of(shared(std::move(code)),
-                      takes.is_none() ? SharedObject() : shared(std::move(takes)));
+    auto [code, numbers] = made.cast<std::pair<py::object, py::dict>>();
+    Constants constants;
+    for (const auto& [parameter, number] : numbers)
+      constants.emplace_back(parameter.cast<size_t>(), scalar_of(number));
+    return program_of(shared(std::move(code)), std::move(constants));
   });
 }
 
