@@ -6,8 +6,9 @@ a graph of a step has no number that changes.
 
 import functools
 import sys
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any, Final
 
 _FUSED: Final = "_get_fused_kernels_supported_devices"
 _types: Final[dict[str, list[str]]] = {
@@ -29,11 +30,14 @@ def allow(device_type: str, fused: bool) -> None:
 def _lengthen() -> None:
     from torch.optim import optimizer
 
-    longer = {name: _longer(getattr(optimizer, name), _types[name]) for name in _types}
-    for module_name, module in list(sys.modules.items()):
-        if module_name.startswith("torch.optim."):
-            for name in longer.keys() & vars(module).keys():
-                setattr(module, name, longer[name])
+    modules = [
+        module
+        for name, module in sys.modules.items()
+        if name.startswith("torch.optim.")
+    ]
+    for name, more in _types.items():
+        before = getattr(optimizer, name)
+        replace(before, _longer(before, more), modules)
 
 
 def _longer(
@@ -43,6 +47,15 @@ def _longer(
     def types(*args: bool, **kwargs: bool) -> list[str]:
         return [*before(*args, **kwargs), *more]
 
-    # Of optimizers that TorchScript compiles, as those of torch.distributed.optim.
-    setattr(types, "__prepare_scriptable__", lambda: before)  # noqa: B010
     return types
+
+
+def replace(
+    before: Callable[..., Any], after: Callable[..., Any], modules: Iterable[ModuleType]
+) -> None:
+    """From now on the optimizers of these modules call `after`. TorchScript compiles
+    `before`, in those of torch.distributed.optim."""
+    setattr(after, "__prepare_scriptable__", lambda: before)  # noqa: B010
+    for module in modules:
+        if vars(module).get(before.__name__) is before:
+            setattr(module, before.__name__, after)

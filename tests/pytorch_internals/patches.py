@@ -39,11 +39,6 @@ PATCHES = (
         "PyTorch's lazy backend is refused once xpu's is there: it would replace kernels first",
     ),
     Patch(
-        ("setattr(module, before.__name__)", "setattr(chosen, '__prepare_scriptable__')"),
-        (("torch.optim.optimizer._default_to_fused_or_foreach", "(params, differentiable, use_fused)"),),
-        "optimizers of lazy parameters choose ops on lists, as PyTorch's list of devices has it for xpu",
-    ),
-    Patch(
         ("setattr(torch.optim.Optimizer, name)",),
         (("torch.optim.Optimizer:_accelerator_graph_capture_health_check", "(self)"),),
         "a step of an optimizer on CPU tensors asks for no accelerator before xpu is used",
@@ -280,12 +275,13 @@ PATCHES = (
         "a lazy tensor is saved as a CPU tensor and its device",
     ),
     Patch(
-        ("setattr(module, name)", "setattr(types, '__prepare_scriptable__')"),
+        ("setattr(after, '__prepare_scriptable__')", "setattr(module, before.__name__)"),
         (
+            ("torch.optim.optimizer._default_to_fused_or_foreach", "(params, differentiable, use_fused)"),
             ("torch.optim.optimizer._get_capturable_supported_devices", "(supports_xla)"),
             ("torch.optim.optimizer._get_fused_kernels_supported_devices", "()"),
         ),
-        "optimizers take `capturable=True` on lazy tensors and prototype devices, and `fused=True` on the latter",
+        "optimizers take `capturable=True` on lazy tensors and prototype devices, and `fused=True` on the latter; those of lazy parameters choose ops on lists, as PyTorch's list of devices has it for xpu",
     ),
     Patch(
         ("torch.manual_seed", "torch.random.manual_seed"),

@@ -4,6 +4,8 @@ import functools
 from importlib import import_module
 from typing import Any
 
+from xpurt import optimizer_devices
+
 # Those whose graphs are the same in each step. ASGD reads its numbers of steps, and has
 # other graphs each time if it calls ops on lists.
 OPTIMIZERS = ("adadelta", "adagrad", "adam", "nadam", "rmsprop", "rprop", "sgd")
@@ -29,8 +31,5 @@ def define() -> None:
         )
         return (False, True) if are_lazy else before(params, differentiable, use_fused)
 
-    # Of optimizers that TorchScript compiles, as those of torch.distributed.optim.
-    setattr(chosen, "__prepare_scriptable__", lambda: before)  # noqa: B010
-    for name in OPTIMIZERS:
-        module = import_module(f"torch.optim.{name}")
-        setattr(module, before.__name__, chosen)
+    modules = [import_module(f"torch.optim.{name}") for name in OPTIMIZERS]
+    optimizer_devices.replace(before, chosen, modules)
