@@ -188,7 +188,12 @@ def _compile(
                     constants[each] = arguments[each].item()
         code = code_of(traced, fakes, kept)
     form = Form(code, constants, shapes_of(fakes), bounds_of(environment))
-    guards = environment.produce_guards_expression(fakes) if pattern else None
+    # Also of sizes that the compiler made constants.
+    guards = (
+        environment.produce_guards_expression(fakes, ignore_static=False)
+        if pattern
+        else None
+    )
     if guards is None:
         return form
     evaluate = environment.evaluate_guards_expression

@@ -5,7 +5,6 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/sum.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/util/accumulate.h>
 #include <torch/library.h>
 
 #include <array>
@@ -29,12 +28,15 @@ constexpr size_t kLinearArguments = 3;  // of linear; its gradients have a mask 
 // The gradients of the arguments that have a mask of true.
 std::vector<Tensor> gradients(const Tensor& input, const Tensor& gradient,
                               const Tensor& weight, std::array<bool, 3> mask) {
-  const auto outer = input.sizes().slice(0, input.dim() - 1);
-  const int64_t rows = c10::multiply_integers(outer);
-  const Tensor out = gradient.reshape({rows, weight.size(0)});
+  // Sizes may be symbols, in a compiler.
+  const auto sizes = input.sym_sizes();
+  c10::SymInt rows = 1;
+  for (const c10::SymInt& each : sizes.slice(0, sizes.size() - 1)) rows *= each;
+  const Tensor out = gradient.reshape_symint({rows, weight.sym_size(0)});
   std::vector<Tensor> found;
-  if (mask[0]) found.push_back(out.mm(weight).reshape(input.sizes()));
-  if (mask[1]) found.push_back(out.t().mm(input.reshape({rows, weight.size(1)})));
+  if (mask[0]) found.push_back(out.mm(weight).reshape_symint(sizes));
+  if (mask[1])
+    found.push_back(out.t().mm(input.reshape_symint({rows, weight.sym_size(1)})));
   if (mask[2]) found.push_back(out.sum(0));
   return found;
 }
