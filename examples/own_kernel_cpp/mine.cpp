@@ -16,10 +16,6 @@ void twice_(at::Tensor& t) {
   });
 }
 
-TORCH_LIBRARY(mine, m) {
-  m.def("twice_(Tensor(a!) t) -> ()");
-}
-TORCH_LIBRARY_IMPL(mine, XPU, m) {
-  m.impl("twice_", &twice_);
-}
+TORCH_LIBRARY(mine, m) { m.def("twice_(Tensor(a!) t) -> ()"); }
+TORCH_LIBRARY_IMPL(mine, XPU, m) { m.impl("twice_", &twice_); }
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}
