@@ -1,8 +1,8 @@
 // The ops that compute in another layout, or in int8, within a block.
-#include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
+#include "layouts/block_operands.h"
 #include "layouts/layout_block.h"
 #include "layouts/layout_keys.h"
 #include "layouts/ready_calls.h"
@@ -39,9 +39,8 @@ constexpr BlockOp kOps[] = {
 bool has_weight_to_cast(c10::ArrayRef<c10::IValue> arguments) {
   if (wants_gradient(arguments)) return false;
   const at::Tensor& weight = arguments[1].toTensor();
-  const auto device = weight.device().type();
-  return at::autocast::is_autocast_enabled(device) &&
-         weight.scalar_type() != at::autocast::get_autocast_dtype(device);
+  const auto type = autocast_type(weight.device().type());
+  return type && weight.scalar_type() != *type;
 }
 
 class ComputeInBlock final : public c10::OperatorKernel {

@@ -23,6 +23,11 @@ bool is_of_block(const Tensor& tensor) {
 
 }  // namespace
 
+std::optional<ScalarType> autocast_type(c10::DeviceType device) {
+  if (!at::autocast::is_autocast_enabled(device)) return std::nullopt;
+  return at::autocast::get_autocast_dtype(device);
+}
+
 std::optional<ScalarType> type_in_block(const Tensor& input, const Tensor& weight) {
   // What a graph records is to stay where the program knows it.
   if (!is_of_block(input) || !is_of_block(weight) ||
@@ -30,10 +35,7 @@ std::optional<ScalarType> type_in_block(const Tensor& input, const Tensor& weigh
       (input.is_xpu() && current_stream_is_captured())) {
     return std::nullopt;
   }
-  const auto device = input.device().type();
-  if (at::autocast::is_autocast_enabled(device)) {
-    return at::autocast::get_autocast_dtype(device);
-  }
+  if (const auto type = autocast_type(input.device().type())) return type;
   if (input.scalar_type() != weight.scalar_type()) return std::nullopt;
   return input.scalar_type();
 }
@@ -43,22 +45,29 @@ Tensor in_layout(const Tensor& tensor, ScalarType type) {
   return tensor.to(type).contiguous(channels_last(tensor.dim()));
 }
 
+Tensor in_layout_for_autograd(const Tensor& tensor, ScalarType type) {
+  const Tensor made = [&] {
+    const at::NoGradGuard without_gradients;
+    return in_layout(tensor.detach(), type);
+  }();
+  return differentiable(tensor, made);
+}
+
 Tensor images_in_layout(const Tensor& input, ScalarType type) {
   const bool is_ours = is_temporary(input) || is_channels_last_alone(input);
   if (is_ours || !input.requires_grad() || !c10::GradMode::is_enabled()) {
     return in_layout(input, type);
   }
-  const Tensor made = [&] {
-    const at::NoGradGuard without_gradients;
-    return in_layout(input.detach(), type);
-  }();
-  return differentiable(input, made);
+  return in_layout_for_autograd(input, type);
+}
+
+bool has_given_layout(const Tensor& tensor) {
+  return !is_temporary(tensor) && is_channels_last_alone(tensor);
 }
 
 void note_images(const Tensor& result, const Tensor& input, const Tensor& weight) {
-  const bool is_given = (!is_temporary(input) && is_channels_last_alone(input)) ||
-                        is_channels_last_alone(weight);
-  if (!is_given) note_temporary(result);
+  if (has_given_layout(input) || is_channels_last_alone(weight)) return;
+  note_temporary(result);
 }
 
 int64_t reach(const Tensor& tensor) {

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "layouts/watched_weights.h"
+#include "layouts/weak_tensor.h"
 
 namespace xpurt {
 
@@ -26,8 +27,7 @@ class KeptOperand {
   bool is_lost() const { return tensor_.expired(); }
 
  private:
-  // No other tensor has its address meanwhile.
-  c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor_;
+  WeakTensor tensor_;
   const c10::TensorImpl* address_;
   bool is_converted_;
   std::weak_ptr<WatchedWeight> watched_;

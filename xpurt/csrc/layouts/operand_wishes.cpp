@@ -4,6 +4,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
+#include "layouts/block_operands.h"
 #include "layouts/layout_block.h"
 #include "layouts/layout_keys.h"
 #include "layouts/new_results.h"
@@ -23,11 +24,8 @@ using Wishes = std::vector<OperandWish>;
 
 Tensor in_type(const Tensor& operand, const OperandWish& wish) {
   const auto device = operand.device().type();
-  if (wish.type.has_value())
-    return at::autocast::cached_cast(*wish.type, operand, device);
-  if (!wish.type_of_block || !at::autocast::is_autocast_enabled(device)) return operand;
-  return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), operand,
-                                   device);
+  const auto type = wish.type_of_block ? autocast_type(device) : wish.type;
+  return type ? at::autocast::cached_cast(*type, operand, device) : operand;
 }
 
 bool goes_in_channels_last(const Tensor& operand, const OperandWish& wish) {

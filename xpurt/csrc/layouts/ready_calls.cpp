@@ -11,6 +11,7 @@
 #include "layouts/kept_operand.h"
 #include "layouts/layout_block.h"
 #include "layouts/temporary_layout.h"
+#include "layouts/weak_tensor.h"
 #include "stream/captured_now.h"
 
 namespace xpurt {
@@ -30,56 +31,30 @@ Tensor operand(c10::ArrayRef<IValue> arguments, size_t at) {
   return arguments[at].isTensor() ? arguments[at].toTensor() : Tensor();
 }
 
-at::ScalarType computes_in(const Tensor& input) {
-  const auto device = input.device().type();
-  return at::autocast::is_autocast_enabled(device)
-             ? at::autocast::get_autocast_dtype(device)
-             : input.scalar_type();
-}
+// What a call depends on beside its weight and its bias, its sizes and its options.
+struct Conditions {
+  const c10::FunctionSchema* op;
+  OpsOfBlock asked;
+  at::Device device;
+  at::ScalarType type;
+  at::ScalarType computes_in;
+  bool by_onednn;
+  bool has_given_layout;
 
-bool has_given_layout(const Tensor& input) {
-  return !is_temporary(input) && is_channels_last_alone(input);
-}
-
-// What a call depends on beside its weight and its bias.
-class Conditions {
- public:
-  Conditions(const OperatorHandle& op, c10::ArrayRef<IValue> arguments,
-             OpsOfBlock asked)
-      : op_(&op.schema()),
-        asked_(asked),
-        device_(arguments[0].toTensor().device()),
-        type_(arguments[0].toTensor().scalar_type()),
-        computes_in_(xpurt::computes_in(arguments[0].toTensor())),
-        by_onednn_(at::globalContext().userEnabledMkldnn()),
-        has_given_layout_(xpurt::has_given_layout(arguments[0].toTensor())),
-        sizes_(arguments[0].toTensor().sizes()),
-        options_(arguments.slice(3).vec()) {}
-
-  bool are_of(const OperatorHandle& op, c10::ArrayRef<IValue> arguments,
-              OpsOfBlock asked) const {
-    const Tensor& input = arguments[0].toTensor();
-    return &op.schema() == op_ && asked == asked_ && input.device() == device_ &&
-           input.scalar_type() == type_ && xpurt::computes_in(input) == computes_in_ &&
-           at::globalContext().userEnabledMkldnn() == by_onednn_ &&
-           input.sizes() == sizes_ &&
-           xpurt::has_given_layout(input) == has_given_layout_ &&
-           std::ranges::equal(arguments.slice(3), options_);
-  }
-
-  at::ScalarType computes_in() const { return computes_in_; }
-
- private:
-  const c10::FunctionSchema* op_;
-  OpsOfBlock asked_;
-  at::Device device_;
-  at::ScalarType type_;
-  at::ScalarType computes_in_;
-  bool by_onednn_;
-  bool has_given_layout_;
-  c10::DimVector sizes_;
-  std::vector<IValue> options_;
+  bool operator==(const Conditions&) const = default;
 };
+
+Conditions conditions_of(const OperatorHandle& op, const Tensor& input,
+                         OpsOfBlock asked) {
+  const auto type = autocast_type(input.device().type());
+  return {&op.schema(),
+          asked,
+          input.device(),
+          input.scalar_type(),
+          type.value_or(input.scalar_type()),
+          at::globalContext().userEnabledMkldnn(),
+          has_given_layout(input)};
+}
 
 // The arguments of a call, which keeps no tensor alive.
 class WeakArguments {
@@ -105,14 +80,14 @@ class WeakArguments {
   }
 
  private:
-  using Weak = c10::weak_intrusive_ptr<TensorImpl, c10::UndefinedTensorImpl>;
-
   std::vector<IValue> arguments_;
-  std::vector<std::pair<size_t, Weak>> tensors_;
+  std::vector<std::pair<size_t, WeakTensor>> tensors_;
 };
 
 struct ReadyCall {
   Conditions conditions;
+  c10::DimVector sizes;  // of the input
+  std::vector<IValue> options;
   KeptOperand weight;
   KeptOperand bias;
   OperatorHandle op;
@@ -130,7 +105,7 @@ Tensor as_given_to(const ReadyCall& call, const Tensor& input, const Tensor& wei
     make_plain(input);
     return input;
   }
-  return in_layout(input, call.conditions.computes_in());
+  return in_layout(input, call.conditions.computes_in);
 }
 
 }  // namespace
@@ -183,10 +158,12 @@ std::optional<Tensor> BlockCall::ready_result() const {
   const Tensor weight = operand(arguments_, 1);
   const auto at = ready().find(weight.unsafeGetTensorImpl());
   if (at == ready().end()) return std::nullopt;
+  const Conditions conditions = conditions_of(op_, input, asked_);
   const Tensor bias = operand(arguments_, 2);
   for (const ReadyCall& each : at->second) {
-    if (!each.conditions.are_of(op_, arguments_, asked_) || !each.weight.is(weight) ||
-        !each.bias.is(bias)) {
+    if (each.conditions != conditions || each.sizes != input.sizes() ||
+        !std::ranges::equal(each.options, arguments_.slice(3)) ||
+        !each.weight.is(weight) || !each.bias.is(bias)) {
       continue;
     }
     std::optional<torch::jit::Stack> stack = each.arguments.all();
@@ -210,7 +187,13 @@ void BlockCall::keep(const OperatorHandle& op, std::vector<IValue> arguments) {
     return KeptOperand(given, is_itself ? nullptr : watched_weight(given));
   };
   const Tensor weight = operand(arguments_, 1);
-  ReadyCall made{Conditions(op_, arguments_, asked_), kept(1), kept(2), op,
+  const Tensor& input = arguments_[0].toTensor();
+  ReadyCall made{conditions_of(op_, input, asked_),
+                 c10::DimVector(input.sizes()),
+                 arguments_.slice(3).vec(),
+                 kept(1),
+                 kept(2),
+                 op,
                  WeakArguments(std::move(arguments))};
   auto& of_weight = ready()[weight.unsafeGetTensorImpl()];
   std::erase_if(of_weight, [&](const ReadyCall& each) {

@@ -10,6 +10,7 @@
 
 #include "layouts/layout_block.h"
 #include "layouts/layout_keys.h"
+#include "layouts/weak_tensor.h"
 #include "stream/captured_now.h"
 
 namespace xpurt {
@@ -46,8 +47,7 @@ class AliasCount final : public c10::BackendMeta {
 };
 
 // Those that were noted, as far as they are alive.
-using Noted =
-    std::vector<c10::weak_intrusive_ptr<TensorImpl, c10::UndefinedTensorImpl>>;
+using Noted = std::vector<WeakTensor>;
 Noted& noted() {
   thread_local Noted found;
   return found;

@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "layouts/block_operands.h"
-#include "layouts/differentiable.h"
 #include "layouts/kept_operand.h"
 #include "layouts/temporary_layout.h"
 
@@ -57,13 +56,7 @@ Tensor kept(const Tensor& operand, ScalarType type, const Convert& convert) {
 
 Tensor weight_in_layout(const Tensor& weight, ScalarType type) {
   if (weight.scalar_type() == type && is_channels_last_alone(weight)) return weight;
-  return kept(weight, type, [&] {
-    const Tensor made = [&] {
-      const at::NoGradGuard without_gradients;
-      return in_layout(weight.detach(), type);
-    }();
-    return differentiable(weight, made);
-  });
+  return kept(weight, type, [&] { return in_layout_for_autograd(weight, type); });
 }
 
 Tensor bias_in_type(const Tensor& bias, ScalarType type) {

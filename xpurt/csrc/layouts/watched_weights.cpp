@@ -2,12 +2,12 @@
 
 #include <unordered_map>
 
+#include "layouts/weak_tensor.h"
+
 namespace xpurt {
 namespace {
 
 using at::Tensor;
-
-using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
 
 struct Known {
   WeakTensor tensor;
