@@ -1,6 +1,7 @@
 """Ops that Inductor calls as in eager mode."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -43,41 +44,44 @@ def _call_gradients_of_pooling() -> None:
     """Inductor's code for the host looks at each window of each element; PyTorch's kernel
     adds each gradient once."""
     from torch._inductor import lowering
-    from torch._inductor.virtualized import V
 
     op = torch.ops.aten.max_pool2d_with_indices_backward
     called = lowering.fallback_max_pool2d_with_indices_backward
-    before = lowering.lowerings[op.default]
-
-    @functools.wraps(before)
-    def lowered(*arguments: Any) -> Any:
-        graph: Any = V.graph
-        is_ours = host_graph.is_for_host(graph.module)
-        return (called if is_ours else before)(*arguments)
-
-    for each in (op, op.default):
-        lowering.lowerings[each] = lowered
+    _call_for_host(op, called, lambda node: True)
 
 
 def _call_pooling_with_indices() -> None:
     """Inductor's code for the host looks at each window twice. torch.compile decomposes the
     op before, so this is for lazy graphs: see Note [Code of lazy graphs]."""
     from torch._inductor import lowering
-    from torch._inductor.virtualized import V
 
     op = torch.ops.aten.max_pool2d_with_indices
     called = lowering.fallback_handler(  # type: ignore[no-untyped-call]
         op.default, add_to_fallback_set=False
     )
+    _call_for_host(
+        op, called, lambda node: any(each.args[1] == 1 for each in node.users)
+    )
+
+
+def _call_for_host(
+    op: Any,
+    called: Callable[..., Any],
+    is_wanted: Callable[[torch.fx.Node], bool],
+) -> None:
+    """Nodes of the op that are wanted are lowered by `called` in graphs for the host."""
+    from torch._inductor import lowering
+    from torch._inductor.virtualized import V
+
     before = lowering.lowerings[op.default]
 
     @functools.wraps(before)
     def lowered(*arguments: Any, **named: Any) -> Any:
         graph: Any = V.graph
-        users = graph.current_node.users
-        has_indices = any(each.args[1] == 1 for each in users)
-        is_ours = host_graph.is_for_host(graph.module)
-        return (called if is_ours and has_indices else before)(*arguments, **named)
+        is_called = host_graph.is_for_host(graph.module) and is_wanted(
+            graph.current_node
+        )
+        return (called if is_called else before)(*arguments, **named)
 
     for each in (op, op.default):
         lowering.lowerings[each] = lowered
