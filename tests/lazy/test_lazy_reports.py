@@ -24,7 +24,7 @@ before = xpurt.lazy.text(chain(x))
 assert "did not run" in before and "cpp" not in before, before
 chain(x).cpu()
 after = xpurt.lazy.text(chain(x))
-assert "lazy graph 1 of " in after and "was compiled for t0 " in after, after
+assert "lazy graph 1 of " in after and "was compiled for t0 float64[], t1 float32[100], to:" in after, after
 assert "def call(" in after and "aten::sin" in after, after
 other = xpurt.lazy.text(chain(torch.rand(101).to("lazy")))
 assert "did not run" in other and "def call(" not in other, other
