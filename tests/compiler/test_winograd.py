@@ -11,6 +11,8 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 from xpurt.compiler import inductor_hook
+from xpurt.functional.winograd import BLOCKS
+from xpurt.optimization.primitives import types_of_cpu
 
 pytestmark = [
     pytest.mark.filterwarnings("error:torch.compile runs"),
@@ -21,8 +23,8 @@ pytestmark = [
 @pytest.fixture
 def lanes(xpu: torch.device, monkeypatch: pytest.MonkeyPatch) -> torch.device:
     """A device for which the algorithm is compiled, in the form of kernels."""
-    if not has_primitives(xpu) or torch.backends.cpu.get_cpu_capability() != "AVX512":
-        pytest.skip("the algorithm wants AVX-512")
+    if not has_primitives(xpu) or not BLOCKS:
+        pytest.skip("the algorithm wants AVX2 or AVX-512")
     monkeypatch.setattr(inductor_hook, "form_of", lambda *_: inductor_hook.Form.SYCL)
     return xpu
 
@@ -109,4 +111,4 @@ def test_other_convolutions_are_direct(
     x = torch.randn(2, 64, 48, 48).to(lanes, dtype)
     _, code, calls = compiled_code(convolution, x, policy="auto")
     assert used(code) == 0
-    assert calls == 1
+    assert calls == (dtype in types_of_cpu())  # else the graph has PyTorch's op

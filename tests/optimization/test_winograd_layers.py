@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from own_process import run
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.testing import assert_close
@@ -15,7 +16,7 @@ import xpurt
 from xpurt.functional import winograd
 from xpurt.functional.activations import NONE, Activation
 from xpurt.functional.convolutions import BatchNorm, Geometry
-from xpurt.functional.winograd import BLOCK, pack_winograd_weight
+from xpurt.functional.winograd import BLOCKS, pack_winograd_weight
 from xpurt.optimization import fused_convolution
 from xpurt.optimization.packed_weights import forget_packs
 
@@ -24,8 +25,8 @@ TOLERANCE = 2e-5  # of results of standard deviation 1
 LAST = torch.channels_last
 
 pytestmark = pytest.mark.skipif(
-    torch.backends.cpu.get_cpu_capability() != "AVX512",
-    reason="the algorithm wants AVX-512",
+    not BLOCKS,
+    reason="the algorithm wants AVX2 or AVX-512",
 )
 
 
@@ -244,7 +245,7 @@ def test_direct_convolutions_if_asked(one_thread: None) -> None:
 
 
 def test_another_processor(one_thread: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(winograd, "_has_lanes", lambda: False)
+    monkeypatch.setattr(winograd, "BLOCKS", ())
     assert not used(layer_of(), images(4, 32, 32, 32))
 
 
@@ -265,7 +266,7 @@ REFUSED: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
     ),
     "dimensions": (
         (torch.zeros(16, 8, 8), WEIGHT, None, None, [1, 1], False),
-        ValueError, "4 dimensions, or of 5 of which the last is a block of 16",
+        ValueError, "4 dimensions, or of 5 of which the last is a block of .* channels",
     ),
     "format": (
         (images(1, 16, 8, 8), torch.zeros(36, 1, 32, 16).mT, None, None, [1, 1], False),
@@ -305,13 +306,14 @@ def test_refusals(case: str) -> None:
         torch.ops.xpurt.winograd_conv2d(*args)
 
 
-def test_images_in_blocks(one_thread: None) -> None:
+@pytest.mark.parametrize("block", BLOCKS)
+def test_images_in_blocks(one_thread: None, block: int) -> None:
     """The values of images in channels_last, whatever the strides."""
     x, other, bias = images(3, 32, 17, 9), images(3, 64, 17, 9), torch.randn(64)
     weight = pack_winograd_weight(layer_of(32, 64).weight.detach())
 
     def in_blocks(x: Tensor) -> Tensor:
-        return x.unflatten(1, (-1, BLOCK)).permute(0, 1, 3, 4, 2)
+        return x.unflatten(1, (-1, block)).permute(0, 1, 3, 4, 2)
 
     op = torch.ops.xpurt.winograd_conv2d
     expected = op(x, weight, bias, other, [1, 1], True)
@@ -321,6 +323,33 @@ def test_images_in_blocks(one_thread: None) -> None:
         assert_close(found, in_blocks(expected), rtol=0, atol=0)
     found = op(x.contiguous(), weight, bias, other.contiguous(), [1, 1], True)
     assert_close(found, expected, rtol=0, atol=0)
+
+
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() != "AVX512", reason="AVX2 runs above"
+)
+def test_values_with_avx2() -> None:
+    run(
+        """
+        import torch, xpurt
+        from torch.nn import functional as F
+        from xpurt.functional.winograd import BLOCKS, pack_winograd_weight
+
+        torch.ones(1, device="xpu")
+        assert BLOCKS == (8, 16)
+        x, weight, bias = (torch.randn(*s) for s in ((2, 48, 9, 14), (64, 48, 3, 3), (64,)))
+        weight /= (48 * 9) ** 0.5
+        exact = F.conv2d(x.double(), weight.double(), bias.double(), padding=1).relu()
+        op, packed = torch.ops.xpurt.winograd_conv2d, pack_winograd_weight(weight)
+        found = op(x, packed, bias, None, [1, 1], True)
+        assert (found - exact).abs().max() < 2e-5
+        blocks = x.unflatten(1, (-1, 8)).permute(0, 1, 3, 4, 2)
+        made = op(blocks, packed, bias, None, [1, 1], True)
+        assert made.permute(0, 1, 4, 2, 3).flatten(1, 2).equal(found)
+        """,
+        fresh=True,
+        ATEN_CPU_CAPABILITY="avx2",
+    ).check_returncode()
 
 
 def test_no_images() -> None:

@@ -36,7 +36,7 @@ from xpurt.functional.convolutions import (
     channels_last,
     output_sizes,
 )
-from xpurt.functional.winograd import BLOCK, pack_winograd_weight, takes_winograd
+from xpurt.functional.winograd import BLOCKS, pack_winograd_weight, takes_winograd
 
 
 def replace(graph: GraphModule) -> bool:
@@ -146,7 +146,8 @@ def _takes_winograd(
 ) -> bool:
     stride, padding, dilation = map(tuple, (of.stride, of.padding, of.dilation))
     return (
-        formats in ((BLOCK, BLOCK), (CHANNELS_LAST, CHANNELS_LAST))
+        formats[0] == formats[1]
+        and formats[0] in (CHANNELS_LAST, *BLOCKS)
         and after.activation.name in ("none", "relu")
         and takes_winograd(
             of.constant,
@@ -249,10 +250,10 @@ def fake_winograd(
 ) -> Tensor:
     """The result of `xpurt::winograd_conv2d`, without elements."""
     _, panels, _, panel = weight.shape
-    in_blocks = input.dim() == 5
     images = (input.shape[0], 0, *input.shape[2:4])
     channels, ones = panels * panel, [1, 1]
     sizes = output_sizes(images, [channels, 0, 3, 3], ones, padding, ones)
-    if in_blocks:
-        return input.new_empty([sizes[0], channels // BLOCK, *sizes[2:], BLOCK])
+    if input.dim() == 5:
+        block = input.shape[4]
+        return input.new_empty([sizes[0], channels // block, *sizes[2:], block])
     return input.new_empty(sizes).to(memory_format=torch.channels_last)

@@ -1,8 +1,8 @@
 // Convolutions of 3x3 by fewer multiplications.
 #pragma once
 
+#include "winograd/kernels.h"
 #include "winograd/tiles.h"
-#include "winograd/transforms.h"
 
 namespace xpurt {
 
@@ -16,7 +16,7 @@ namespace xpurt {
 // The direct convolutions of oneDNN run near the processor's peak, so only fewer
 // multiplications take less time. Of the layers of a ResNet-18 these took 0.38 to 0.48
 // of the time of oneDNN's, with a ReLU (AMD EPYC with AVX-512, one thread, 8 images of
-// 224x224, processor time, 2026-11-26).
+// 224x224, processor time, 2026-11-26), and with AVX2 0.46 to 0.52 (2026-11-30).
 //
 // oneDNN's products were not taken. They are for whole matrices on a queue; here tiles
 // stay in the cache between the three steps, the results of any tile count fill the
@@ -26,9 +26,10 @@ namespace xpurt {
 // divide each step of a part: a thread then reads a part of the weight only.
 
 // input and result: images, see tiles.h; weight: (36, out_channels / kPanel,
-// in_channels, kPanel). in_channels is a multiple of kLanes, out_channels one of
+// in_channels, kPanel). in_channels is a multiple of kChannels, out_channels one of
 // kPanel. Runs on PyTorch's threads.
-void winograd_convolution(const TiledConvolution& conv, const float* input,
-                          const float* weight, const Epilogue& epilogue, float* result);
+void winograd_convolution(const Kernels& kernels, const TiledConvolution& conv,
+                          const float* input, const float* weight,
+                          const Epilogue& epilogue, float* result);
 
 }  // namespace xpurt

@@ -6,8 +6,7 @@
 #include "dispatch/dispatch.h"
 #include "native/alias.h"
 #include "winograd/convolution.h"
-#include "winograd/lanes.h"
-#include "winograd/products.h"
+#include "winograd/kernels.h"
 
 namespace xpurt {
 namespace {
@@ -37,31 +36,36 @@ void check_values(const char* what, const Tensor& tensor) {
 }
 
 at::MemoryFormat format_of(const TiledConvolution& conv) {
-  return conv.in_blocks ? at::MemoryFormat::Contiguous : at::MemoryFormat::ChannelsLast;
+  return conv.block > 0 ? at::MemoryFormat::Contiguous : at::MemoryFormat::ChannelsLast;
 }
 
 // The sizes of a convolution's result.
 std::vector<int64_t> sizes_of(const TiledConvolution& conv) {
-  if (!conv.in_blocks) {
+  if (conv.block == 0) {
     return {conv.images, conv.out_channels, conv.out_height(), conv.out_width()};
   }
-  return {conv.images, conv.out_channels / kBlock, conv.out_height(), conv.out_width(),
-          kBlock};
+  return {conv.images, conv.out_channels / conv.block, conv.out_height(),
+          conv.out_width(), conv.block};
+}
+
+// Channels that a block may have: a divisor of the layer's in whole lanes.
+bool is_block(int64_t channels) {
+  return channels == kChannels || channels == winograd_kernels()->lanes;
 }
 
 TiledConvolution checked(const Tensor& input, const Tensor& weight,
                          const MaybeTensor& bias, const MaybeTensor& other,
                          IntArrayRef padding) {
-  TORCH_CHECK_NOT_IMPLEMENTED(has_lanes(), kName,
-                              " wants a processor with AVX-512, which this one has "
-                              "not. Use torch.nn.functional.conv2d");
-  const bool in_blocks = input.dim() == 5 && input.size(4) == kBlock;
-  TORCH_CHECK_VALUE(input.dim() == 4 || in_blocks, kName,
+  TORCH_CHECK_NOT_IMPLEMENTED(winograd_kernels() != nullptr, kName,
+                              " wants a processor with AVX2 or AVX-512, which this one "
+                              "has not. Use torch.nn.functional.conv2d");
+  const int64_t block = input.dim() == 5 ? input.size(4) : 0;
+  TORCH_CHECK_VALUE(input.dim() == 4 || (input.dim() == 5 && is_block(block)), kName,
                     " wants images of 4 dimensions, or of 5 of which the last is a "
                     "block of ",
-                    kBlock, " channels; found ", input.sizes(),
-                    ". Add the dimension of the batch by .unsqueeze(0)");
-  const int64_t channels = input.size(1) * (in_blocks ? kBlock : 1);
+                    kChannels, is_block(8) ? " or 8" : "", " channels; found ",
+                    input.sizes(), ". Add the dimension of the batch by .unsqueeze(0)");
+  const int64_t channels = input.size(1) * std::max<int64_t>(block, 1);
   check_type("images", input);
   check_values("a weight", weight);
   TORCH_CHECK_VALUE(weight.dim() == 4 && weight.size(0) == kProducts &&
@@ -70,14 +74,14 @@ TiledConvolution checked(const Tensor& input, const Tensor& weight,
                     ", out_channels / ", kPanel, ", ", channels, ", ", kPanel,
                     "); found ", weight.sizes(),
                     ". Pack the weight for these images again");
-  TORCH_CHECK_VALUE(channels % kLanes == 0, kName, " wants a multiple of ", kLanes,
-                    " input channels; found ", channels,
+  TORCH_CHECK_VALUE(channels % kChannels == 0, kName, " wants a multiple of ",
+                    kChannels, " input channels; found ", channels,
                     ". Use torch.nn.functional.conv2d");
   TORCH_CHECK_VALUE(padding.size() == 2 && padding[0] >= 0 && padding[1] >= 0, kName,
                     " wants a padding of two numbers that are not negative; found ",
                     padding);
   const TiledConvolution conv{
-      in_blocks,     input.size(0), channels,   weight.size(1) * kPanel,
+      block,         input.size(0), channels,   weight.size(1) * kPanel,
       input.size(2), input.size(3), padding[0], padding[1]};
   TORCH_CHECK_VALUE(conv.out_height() > 0 && conv.out_width() > 0, kName,
                     " wants images of 3x3 or more with their padding; found ",
@@ -111,9 +115,10 @@ Tensor on_cpu(const Tensor& input, const Tensor& weight, const MaybeTensor& bias
   if (result.numel() == 0) return result;
   const Tensor images = input.contiguous(format_of(conv));
   const Tensor added = is_given(other) ? other->contiguous(format_of(conv)) : Tensor();
-  winograd_convolution(
-      conv, images.const_data_ptr<float>(), weight.const_data_ptr<float>(),
-      {values_of(bias), values_of(added), relu}, result.mutable_data_ptr<float>());
+  winograd_convolution(*winograd_kernels(), conv, images.const_data_ptr<float>(),
+                       weight.const_data_ptr<float>(),
+                       {values_of(bias), values_of(added), relu},
+                       result.mutable_data_ptr<float>());
   return result;
 }
 

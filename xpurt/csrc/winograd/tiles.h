@@ -8,13 +8,13 @@ namespace xpurt {
 constexpr int64_t kResults = 4;    // rows and columns of results of a tile
 constexpr int64_t kPixels = 6;     // rows and columns of the image that they need
 constexpr int64_t kProducts = 36;  // numbers of a transformed tile, per channel
+constexpr int64_t kPanel = 32;     // adjacent columns of a packed weight
+constexpr int64_t kChannels = 16;  // input channels are a multiple
 
 // Images are in channels last, (images, height, width, channels), or in blocks of
-// channels: (images, channels / kBlock, height, width, kBlock).
-constexpr int64_t kBlock = 16;
-
+// channels: (images, channels / block, height, width, block).
 struct TiledConvolution {
-  bool in_blocks;
+  int64_t block;  // 0 in channels last
   int64_t images;
   int64_t in_channels;
   int64_t out_channels;
@@ -27,16 +27,20 @@ struct TiledConvolution {
   int64_t out_width() const { return width + 2 * padding_width - 2; }
   int64_t tile_rows() const { return (out_height() + kResults - 1) / kResults; }
   int64_t tile_columns() const { return (out_width() + kResults - 1) / kResults; }
+  // Adjacent channels of a pixel, of so many.
+  int64_t adjacent(int64_t channels) const { return block > 0 ? block : channels; }
+
   int64_t tiles() const { return images * tile_rows() * tile_columns(); }
 };
 
 // Where the numbers of images are, in floats.
 struct Places {
-  Places(bool in_blocks, int64_t channels, int64_t height, int64_t width)
+  // adjacent: channels of a pixel
+  Places(int64_t adjacent, int64_t channels, int64_t height, int64_t width)
       : width(width),
         image(channels * height * width),
-        pixel(in_blocks ? kBlock : channels),
-        block(in_blocks ? kBlock * height * width : kBlock) {}
+        pixel(adjacent),
+        block(adjacent * height * width) {}
 
   int64_t of(int64_t index, int64_t y, int64_t x) const {
     return index * image + (y * width + x) * pixel;
@@ -45,7 +49,7 @@ struct Places {
   int64_t width;
   int64_t image;  // from an image to the next
   int64_t pixel;
-  int64_t block;  // from kBlock channels of a pixel to the next
+  int64_t block;  // from a block of a pixel to its next
 };
 
 // The image of a tile, and the first row and column of its results.

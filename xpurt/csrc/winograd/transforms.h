@@ -1,24 +1,18 @@
 // The transforms of Winograd's algorithm before and after the products.
 #pragma once
 
-#include "winograd/tiles.h"
+#include "winograd/kernels.h"
 
 namespace xpurt {
 
 // Transforms `count` tiles of the input to rows of the matrices at `made`.
-void transform_input(const TiledConvolution& conv, const float* input, int64_t first,
-                     int64_t count, const Matrices& matrices, float* made);
-
-// What is added to a result, or null, and whether negative ones become 0.
-struct Epilogue {
-  const float* bias;   // (out_channels)
-  const float* other;  // as the result
-  bool relu;           // keeps NaN
-};
+void transform_input(const Kernels& kernels, const TiledConvolution& conv,
+                     const float* input, int64_t first, int64_t count,
+                     const Matrices& matrices, float* made);
 
 // Transforms the products of `count` tiles to results.
-void transform_output(const TiledConvolution& conv, const float* products,
-                      const Matrices& matrices, int64_t first, int64_t count,
-                      const Epilogue& epilogue, float* result);
+void transform_output(const Kernels& kernels, const TiledConvolution& conv,
+                      const float* products, const Matrices& matrices, int64_t first,
+                      int64_t count, const Epilogue& epilogue, float* result);
 
 }  // namespace xpurt
