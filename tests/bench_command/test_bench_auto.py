@@ -8,7 +8,6 @@ import pytest
 
 from xpurt_tools.bench import BadRequest, Request
 from xpurt_tools.bench.auto import run
-from xpurt_tools.bench.auto.calibration_loop import MOST, CalibrationLoop
 from xpurt_tools.bench.auto.case import ALONE, AutoCase, Limit
 from xpurt_tools.bench.auto.cases import CASES, CO_EXECUTED, GROUP_LIMITS
 from xpurt_tools.bench.auto.mapping_process import MappingProcess
@@ -16,6 +15,7 @@ from xpurt_tools.bench.auto.measured import Measured, group_sentences
 from xpurt_tools.bench.auto.memory_rate import memory_gain
 from xpurt_tools.bench.auto.report import SECTION, as_table
 from xpurt_tools.bench.auto.training import NETWORKS
+from xpurt_tools.bench.calibration_loop import MOST, CalibrationLoop
 
 
 def case(most: float, against: tuple[str, ...] = ALONE, group: str = "") -> AutoCase:

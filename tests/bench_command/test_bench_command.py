@@ -50,7 +50,29 @@ OTHER = Suite("other", "one row", target=1.0, rows=(on("exp", torch.exp, (8,)),)
 def bench(request: Request, *suites: Suite) -> int:
     """Under the mapping that the test runs under."""
     here = replace(request, mapping=xpurt.get_xpu_mapping())
-    return run_bench(here, suites or (TINY, OTHER), SHORT, LIMITS)
+    return run_bench(here, suites or (TINY, OTHER), SHORT, LIMITS, load=lambda: 1.0)
+
+
+def test_a_disturbed_row_is_in_no_mean(
+    xpu: torch.device, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "out.json"
+    request = Request(json=path, mapping=xpurt.get_xpu_mapping())
+    slow = replace(OTHER, target=0.0, row_limit=0.0)
+    assert run_bench(request, (slow,), SHORT, LIMITS, load=lambda: 1.5) == 0
+    text = capsys.readouterr().out
+    assert "too busy to judge, and in no mean: exp (load 1.50)\n" in text
+    (suite,) = json.loads(path.read_text())["suites"]
+    assert suite["disturbed"] == ["exp"]
+    assert suite["geomean"] is None
+    assert suite["over_the_limit"] == []
+
+
+def test_no_row_begins_when_the_time_is_over(
+    xpu: torch.device, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench(Request(minutes=0), OTHER) == 1
+    assert "exp: not measured: the time was over\n" in capsys.readouterr().out
 
 
 def test_a_failing_row_costs_a_row(

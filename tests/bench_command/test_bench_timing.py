@@ -115,3 +115,26 @@ def test_one_round_has_no_spread() -> None:
 def test_calls_go_on_for_so_long(clock: Clock) -> None:
     timing.go_on(clock.side("a", 1.0, 2.0), 4.0, clock)
     assert (clock.now, clock.done) == (4.0, ["a"] * 3)
+
+
+def test_disturbed_rounds_are_taken_again(clock: Clock) -> None:
+    loads = iter([2.0, 1.0, 1.5, 1.0, 1.1])
+    (times,) = interleaved(
+        [clock.side("a", 1.0)],
+        Budget(seconds=2, fewest=3, most=9),
+        clock,
+        lambda: next(loads),
+    )
+    assert len(times.seconds) == 3  # of five
+    assert times.load == 1.0
+
+
+def test_a_machine_that_is_never_quiet_gives_its_load(clock: Clock) -> None:
+    (times,) = interleaved(
+        [clock.side("a", 1.0)],
+        Budget(seconds=1, fewest=3, most=9),
+        clock,
+        lambda: 1.7,
+    )
+    assert len(times.seconds) == 4 * timing.PATIENCE
+    assert times.load == 1.7

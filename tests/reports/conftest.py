@@ -61,4 +61,4 @@ def _run_bench(html: Path) -> None:
         rows=(on("add", torch.add, (8,), (8,)), Row("lacking", lack)),
     )
     request = Request(mapping=xpurt.get_xpu_mapping(), html=html)
-    assert run_bench(request, (suite,), Budget(10, 2, 2), LIMITS) == 0
+    assert run_bench(request, (suite,), Budget(10, 2, 2), LIMITS, lambda: 1.0) == 0

@@ -1,5 +1,6 @@
 """`python -m xpurt bench`: the same work on stock CPU tensors and on xpu."""
 
+from xpurt_tools.bench.all_suites import MINUTES, run_all
 from xpurt_tools.bench.auto import AUTO, run_auto
 from xpurt_tools.bench.command import run_bench
 from xpurt_tools.bench.layer_times import measured_layers
@@ -13,11 +14,13 @@ __all__ = [
     "AUTO",
     "BadRequest",
     "Case",
+    "MINUTES",
     "MODELS",
     "RankGroup",
     "Request",
     "SUITES",
     "measured_layers",
+    "run_all",
     "run_auto",
     "run_bench",
 ]

@@ -13,12 +13,13 @@ from typing import Any
 import xpurt
 from xpurt.reports import Machine, describe_machine, write_page
 from xpurt_tools.bench import markdown, page_faults, plot
+from xpurt_tools.bench.calibration_loop import CalibrationLoop
 from xpurt_tools.bench.limits import Limits, measure_limits
-from xpurt_tools.bench.measure import measure, measure_neutral
+from xpurt_tools.bench.measure import Load, measure, measure_neutral
 from xpurt_tools.bench.report import limits_sentence, suite_table, target_table
 from xpurt_tools.bench.report_html import bench_page
-from xpurt_tools.bench.request import Request, check_files, write_files
-from xpurt_tools.bench.results import SuiteResult
+from xpurt_tools.bench.request import OVER, Request, check_files, write_files
+from xpurt_tools.bench.results import RowResult, SuiteResult
 from xpurt_tools.bench.row import BadRequest, Row, Suite
 from xpurt_tools.bench.suites import SUITES
 from xpurt_tools.bench.timing import Budget
@@ -33,9 +34,12 @@ def run_bench(
     suites: Sequence[Suite] = SUITES,
     budget: Budget | None = None,
     limits: Limits | None = None,
+    load: Load | None = None,
 ) -> int:
     """Prints the tables, writes the files, and returns the exit code: 0, even if rows
     failed or targets are not met; 1 if no row could be measured.
+
+    load: of the machine; by default that of a calibration loop.
 
     Raises BadRequest and MissingExtra before anything is measured, and MappingError if
     the mapping finds no device.
@@ -52,7 +56,8 @@ def run_bench(
     budget = budget or (QUICK if request.quick else FULL)
     limits = limits or measure_limits(LIMITS)
     print(f"{limits_sentence(limits)}\n")
-    results = _measured(chosen, request, budget)
+    end = began + 60 * request.minutes
+    results = _measured(chosen, request, budget, load or CalibrationLoop().load, end)
     for result in results:
         print(f"{suite_table(result, limits)}\n")
     print(f"{target_table(results)}\n\n{time.monotonic() - began:,.0f} s")
@@ -85,12 +90,13 @@ def _rows_of(suite: Suite, request: Request) -> list[Row]:
 
 
 def _measured(
-    suites: Sequence[Suite], request: Request, budget: Budget
+    suites: Sequence[Suite], request: Request, budget: Budget, load: Load, end: float
 ) -> list[SuiteResult]:
     """First measures every row as in a user's program, then the rows with page faults
     again without them.
 
-    An interruption ends it; the rows measured so far are returned.
+    Begins no row after `end`, by time.monotonic(). An interruption ends it; the rows
+    measured so far are returned.
     """
     results: list[SuiteResult] = []
     gc.freeze()  # so that the collection around each row is short
@@ -101,11 +107,16 @@ def _measured(
             for row in _rows_of(suite, request):
                 _report(f"{suite.name}: {row.name}")
                 with _policy_of(suite):
-                    results[-1] = results[-1].with_row(measure(row, budget))
+                    found = (
+                        measure(row, budget, load)
+                        if time.monotonic() < end
+                        else RowResult(row.name, error=OVER)
+                    )
+                results[-1] = results[-1].with_row(found)
         if page_faults.keep_out():
             for place, result in enumerate(results):
                 _report(f"{result.suite.name}, without page faults", always=True)
-                results[place] = _neutral(result, budget)
+                results[place] = _neutral(result, budget, load, end)
     except KeyboardInterrupt:
         print("\ninterrupted")
     finally:
@@ -115,11 +126,16 @@ def _measured(
     return results
 
 
-def _neutral(result: SuiteResult, budget: Budget) -> SuiteResult:
+def _neutral(
+    result: SuiteResult, budget: Budget, load: Load, end: float
+) -> SuiteResult:
     by_name = {row.name: row for row in result.suite.rows}
     with _policy_of(result.suite):
         rows = [
-            measure_neutral(by_name[each.name], each, budget) for each in result.rows
+            measure_neutral(by_name[each.name], each, budget, load)
+            if time.monotonic() < end
+            else each
+            for each in result.rows
         ]
     return replace(result, rows=tuple(rows))
 

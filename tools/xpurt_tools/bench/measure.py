@@ -1,6 +1,7 @@
 """Measures one row: stock CPU tensors and xpu, alternating."""
 
 import gc
+from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
@@ -20,6 +21,9 @@ from xpurt_tools.bench.timing import (
     ratio_of,
 )
 
+# Of the machine: see `CalibrationLoop`.
+Load = Callable[[], float]
+
 CPU = torch.device("cpu")
 # Fewer page faults per call are not caused by the allocator.
 FAULTS_THAT_COUNT = 1.0
@@ -29,11 +33,11 @@ FAULT_CALLS = 2
 LEARNING_OF_COMPILED = 8
 
 
-def measure(row: Row, budget: Budget) -> RowResult:
+def measure(row: Row, budget: Budget, load: Load = lambda: 1.0) -> RowResult:
     """The row's times as in a user's program. An exception becomes the result's
-    error."""
+    error. load: of the machine, before each round."""
     try:
-        return _measure_bytes(row) if row.in_bytes else _measure(row, budget)
+        return _measure_bytes(row) if row.in_bytes else _measure(row, budget, load)
     except Unavailable as reason:
         return RowResult(row.name, error=f"not here: {reason}")
     except Exception as error:  # of any op, in any library
@@ -42,7 +46,9 @@ def measure(row: Row, budget: Budget) -> RowResult:
         _release(row)
 
 
-def measure_neutral(row: Row, result: RowResult, budget: Budget) -> RowResult:
+def measure_neutral(
+    row: Row, result: RowResult, budget: Budget, load: Load
+) -> RowResult:
     """The result, with the ratio measured while malloc keeps freed memory. If a call on
     the CPU causes no page faults, it is the ratio that is there."""
     if result.ratio is None:
@@ -52,12 +58,17 @@ def measure_neutral(row: Row, result: RowResult, budget: Budget) -> RowResult:
     try:
         _, sides = _sides(row)
         _learn(row, sides[1], budget)
-        cpu, xpu = interleaved(sides, budget)
+        cpu, xpu = interleaved(sides, budget, load=load)
     except Exception as error:
         return replace(result, error=f"without page faults: {first_line(error)}")
     finally:
         _release(row)
-    return replace(result, neutral=ratio_of(xpu, cpu), neutral_cpu_s=cpu.median)
+    return replace(
+        result,
+        neutral=ratio_of(xpu, cpu),
+        neutral_cpu_s=cpu.median,
+        load=max(result.load, cpu.load),
+    )
 
 
 def _learn(row: Row, xpu: Side, budget: Budget) -> None:
@@ -102,12 +113,12 @@ def _measure_bytes(row: Row) -> RowResult:
     )
 
 
-def _measure(row: Row, budget: Budget) -> RowResult:
+def _measure(row: Row, budget: Budget, load: Load) -> RowResult:
     work, sides = _sides(row)
     others, results = _others(row)
     flops = 0 if row.compiled else counted_flops(work.call)
     _learn(row, sides[1], budget)
-    cpu, xpu, *times = interleaved([*sides, *others], budget)
+    cpu, xpu, *times = interleaved([*sides, *others], budget, load=load)
     for side, each in zip(others, times, strict=True):
         results[side.name] = OtherResult(
             seconds=each.median,
@@ -120,6 +131,7 @@ def _measure(row: Row, budget: Budget) -> RowResult:
         xpu_s=xpu.median,
         ratio=ratio_of(xpu, cpu),
         processor=processor_ratio_of(xpu, cpu),
+        load=cpu.load,
         faults=_faults_of(sides[0].call),
         rounds=len(cpu.seconds),
         tiers=_tiers_of(sides[1].call),

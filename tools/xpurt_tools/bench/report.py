@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from xpurt.text.table import table
+from xpurt_tools.bench.calibration_loop import TOO_BUSY
 from xpurt_tools.bench.limits import Limits
 from xpurt_tools.bench.results import RowResult, SuiteResult
 from xpurt_tools.bench.row import LARGE, LARGE_LIMIT
@@ -102,6 +103,11 @@ def verdicts(result: SuiteResult, limits: Limits) -> list[str]:
                 f"geomean of {mean.rows!r} {found:.2f}, at most {mean.at_most:.2f}: "
                 f"{verdict(found <= mean.at_most)}"
             )
+    if result.disturbed:
+        names = ", ".join(
+            f"{row.name} (load {row.load:.2f})" for row in result.disturbed
+        )
+        lines.append(f"{TOO_BUSY}, and in no mean: {names}")
     if over := result.over_the_limit:
         lines.append(_over(result, over))
     lines += [

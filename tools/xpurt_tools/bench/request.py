@@ -1,5 +1,6 @@
 """The arguments of the command, and the files that it writes."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,8 @@ from xpurt.text.markdown_section import BadMarkers
 from xpurt_tools.bench import plot
 from xpurt_tools.bench.row import BadRequest
 
+# The reason of a row that did not begin in time.
+OVER = "not measured: the time was over"
 Writer = Callable[[Path], object]
 
 
@@ -16,13 +19,15 @@ Writer = Callable[[Path], object]
 class Request:
     """The arguments of the command.
 
-    suites: names; empty: all. rows: a pattern of row names, such as "add*".
+    suites: names; empty: all. rows: a pattern of row names, such as "add*". minutes: no
+    row begins later.
     """
 
     suites: tuple[str, ...] = ()
     rows: str = "*"
     mapping: str = "CPU"
     quick: bool = False
+    minutes: float = math.inf
     json: Path | None = None
     html: Path | None = None
     plot: Path | None = None

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
+from xpurt_tools.bench import calibration_loop
 from xpurt_tools.bench.limits import Limits
 from xpurt_tools.bench.row import Mean, Suite
 from xpurt_tools.bench.timing import Ratio
@@ -33,8 +34,8 @@ class RowResult:
     ratio: xpu/CPU as in a user's program. neutral: the same without page faults of the
     CPU allocator; equal to `ratio` if a call on the CPU causes none, None if malloc
     can't be made to keep memory. processor: of processor times. faults: page faults of a
-    call on the CPU, as in a user's program. tiers: calls of ops per tier, of one call on
-    xpu. cpu_bytes, xpu_bytes: of a row whose memory is compared, and not its time.
+    call on the CPU, as in a user's program. load: of the machine, see `CalibrationLoop`.
+    tiers: calls of ops per tier, of one call on xpu. cpu_bytes, xpu_bytes: of a row whose memory is compared, and not its time.
     """
 
     name: str
@@ -47,6 +48,7 @@ class RowResult:
     neutral: Ratio | None = None
     neutral_cpu_s: float | None = None
     processor: Ratio | None = None
+    load: float = 1.0
     faults: float = 0.0
     rounds: int = 0
     tiers: dict[str, int] = field(default_factory=dict)
@@ -54,6 +56,11 @@ class RowResult:
     flops: int = 0
     elements: int = 0
     others: dict[str, OtherResult] = field(default_factory=dict)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether other programs left the cores to the measurement."""
+        return self.load <= calibration_loop.MOST
 
     @property
     def gb_per_s(self) -> float:
@@ -97,21 +104,31 @@ class SuiteResult:
     def measured(self) -> list[RowResult]:
         return [row for row in self.rows if row.ratio is not None]
 
+    @property
+    def quiet(self) -> list[RowResult]:
+        """The measured rows that are judged."""
+        return [row for row in self.measured if row.quiet]
+
+    @property
+    def disturbed(self) -> list[RowResult]:
+        """The rows that other programs disturbed: no mean has them, and no limit."""
+        return [row for row in self.measured if not row.quiet]
+
     def judged(self, of: RowResult | OtherResult) -> Ratio | None:
         """The ratio that the suite has limits for."""
         return of.processor if self.suite.processor else of.ratio
 
     @property
     def geomean(self) -> float | None:
-        return geomean(map(self.judged, self.rows))
+        return geomean(map(self.judged, self.quiet))
 
     def mean(self, wanted: Mean) -> float | None:
-        rows = (row for row in self.rows if fnmatchcase(row.name, wanted.rows))
+        rows = (row for row in self.quiet if fnmatchcase(row.name, wanted.rows))
         return geomean(map(self.judged, rows))
 
     @property
     def neutral_geomean(self) -> float | None:
-        return geomean(row.neutral for row in self.rows)
+        return geomean(row.neutral for row in self.quiet)
 
     def limit_of(self, row: RowResult) -> float | None:
         return self.suite.limit_of(row.name, row.elements)
@@ -120,7 +137,7 @@ class SuiteResult:
     def over_the_limit(self) -> list[RowResult]:
         """Rows that exceed the limit for a single row."""
         found = []
-        for row in self.measured:
+        for row in self.quiet:
             limit, ratio = self.limit_of(row), self.judged(row)
             if limit is not None and ratio is not None and ratio.value > limit:
                 found.append(row)
@@ -128,7 +145,7 @@ class SuiteResult:
 
     def beside_others(self) -> Iterator[tuple[RowResult, str, float, float]]:
         """Rows with a limit for another library: its name, the ratio, the limit."""
-        for row in self.measured:
+        for row in self.quiet:
             declared = self.suite.row(row.name)
             for name, limit in declared.others_at_most.items() if declared else ():
                 ratio = self.judged(row.others.get(name, OtherResult()))
@@ -160,7 +177,7 @@ class SuiteResult:
         of_flops = reach.limit != "triad"
         return [
             (row, (row.gflop_per_s if of_flops else row.gb_per_s) / most)
-            for row in self.measured
+            for row in self.quiet
             if reach.rows in row.name and most > 0
         ]
 
@@ -175,6 +192,7 @@ class SuiteResult:
             "neutral_geomean": self.neutral_geomean,
             "neutral_target": self.suite.neutral_target,
             "neutral_met": self.neutral_met,
+            "disturbed": [row.name for row in self.disturbed],
             "over_the_limit": [row.name for row in self.over_the_limit],
             "means": {each.rows: self.mean(each) for each in self.suite.means},
             "reach": asdict(self.suite.reach) if self.suite.reach else None,

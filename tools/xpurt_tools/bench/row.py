@@ -94,7 +94,8 @@ class Suite:
     target: of the geometric mean, as in a user's program. neutral_target: of the same
         without page faults.
     row_limit: for each row by itself, if it is stricter than that of large rows.
-    processor: the limits are for processor time, not for the time that passes.
+    processor: the limits are for processor time of one thread, not for the time that
+        passes.
     policy: the kernel policy of all rows; "": the user's.
     beside: what xpu is compared with.
     only_by_name: it runs only if it is requested by its name.

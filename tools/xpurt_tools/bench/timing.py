@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
 
+from xpurt_tools.bench import calibration_loop
 from xpurt_tools.bench.row import Call
 
 Clock = Callable[[], float]
@@ -24,14 +25,16 @@ LARGEST_BATCH = 5000
 REST_S = 4e-3
 LEAD_IN_S = 3e-3
 SHORT_CALL_S = 20e-3  # longer calls are not affected by the first milliseconds
+# A comparison with disturbed rounds may take this many times as long.
+PATIENCE = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
     """The length of a comparison: until `seconds` are spent, but at least `fewest` and
-    at most `most` rounds; and never longer than four times `seconds`. Before, xpu is
-    called for `learning` seconds: xpurt learns which tier is faster, as in a program
-    that runs for a while."""
+    at most `most` rounds; and never longer than four times `seconds`, or twelve times if
+    other programs disturb it. Before, xpu is called for `learning` seconds: xpurt learns
+    which tier is faster, as in a program that runs for a while."""
 
     seconds: float
     fewest: int
@@ -51,10 +54,11 @@ class Side:
 @dataclass(frozen=True, slots=True)
 class Times:
     """Seconds per call of one side, one number per round; processor: of all threads of
-    the process."""
+    the process. load: of the machine, see `CalibrationLoop`; the median of the rounds."""
 
     seconds: tuple[float, ...]
     processor: tuple[float, ...] = ()
+    load: float = 1.0
 
     @property
     def median(self) -> float:
@@ -71,28 +75,65 @@ class Ratio:
     high: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """The load before it, and the seconds and processor time of a call of each side."""
+
+    load: float
+    times: tuple[tuple[float, float], ...]
+
+    @property
+    def quiet(self) -> bool:
+        return self.load <= calibration_loop.MOST
+
+
 def interleaved(
-    sides: Sequence[Side], budget: Budget, clock: Clock = time.perf_counter
+    sides: Sequence[Side],
+    budget: Budget,
+    clock: Clock = time.perf_counter,
+    load: Callable[[], float] = lambda: 1.0,
 ) -> list[Times]:
     """The sides' times, in their order: A B A B ..., after calls that are not timed.
+
+    load: of the machine. Rounds that other programs disturb are taken again while there
+    is time. If at last no two were quiet, the times are those of all rounds.
 
     Garbage is collected only at the end.
     """
     with _no_collection():
         batches = [_batch_of(side, clock) for side in sides]
-        seen: list[list[tuple[float, float]]] = [[] for _ in sides]
+        rounds: list[_Round] = []
         began = clock()
-        for number in range(budget.most):
-            spent = clock() - began
-            if number >= budget.fewest and spent >= budget.seconds:
-                break
-            if number >= 1 and spent >= 4 * budget.seconds:
-                break
-            for side, (calls, lead_in), times in zip(sides, batches, seen, strict=True):
-                if lead_in:
-                    _lead_in(side, clock)
-                times.append(_seconds(side, calls, clock))
-    return [Times(*zip(*times, strict=True)) for times in seen]
+        while not _enough(rounds, clock() - began, budget):
+            found = _Round(
+                load(),
+                tuple(
+                    _times_of(side, *batch, clock)
+                    for side, batch in zip(sides, batches, strict=True)
+                ),
+            )
+            rounds.append(found)
+    quiet = [each for each in rounds if each.quiet]
+    kept = quiet if len(quiet) >= min(2, len(rounds)) else rounds
+    typical = statistics.median(each.load for each in kept)
+    return [
+        Times(
+            tuple(each.times[place][0] for each in kept),
+            tuple(each.times[place][1] for each in kept),
+            typical,
+        )
+        for place in range(len(sides))
+    ]
+
+
+def _enough(rounds: Sequence[_Round], spent: float, budget: Budget) -> bool:
+    quiet = sum(each.quiet for each in rounds)
+    if quiet >= budget.most or (quiet >= budget.fewest and spent >= budget.seconds):
+        return True
+    if not rounds:
+        return False
+    patience = 1 if quiet == len(rounds) else PATIENCE
+    return spent >= 4 * budget.seconds * patience
 
 
 def go_on(side: Side, seconds: float, clock: Clock = time.perf_counter) -> None:
@@ -140,6 +181,14 @@ def _batch_of(side: Side, clock: Clock) -> tuple[int, bool]:
         one_call, _ = _seconds(side, 10, clock)
     calls = min(LARGEST_BATCH, max(1, round(BATCH_S / max(one_call, 1e-9))))
     return calls, one_call < SHORT_CALL_S
+
+
+def _times_of(
+    side: Side, calls: int, lead_in: bool, clock: Clock
+) -> tuple[float, float]:
+    if lead_in:
+        _lead_in(side, clock)
+    return _seconds(side, calls, clock)
 
 
 def _lead_in(side: Side, clock: Clock) -> None:

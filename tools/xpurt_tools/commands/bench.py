@@ -1,6 +1,7 @@
 """`python -m xpurt bench`."""
 
 import argparse
+import math
 
 from xpurt.command_line.arguments import failed, path
 from xpurt.errors import XpurtError
@@ -23,6 +24,18 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--quick", action="store_true", help="few rounds, and no row that takes long"
     )
+    command.add_argument(
+        "--all",
+        action="store_true",
+        help="every suite in a process of its own, in the time of --minutes (default: "
+        "40); wants --report",
+    )
+    command.add_argument(
+        "--report", type=path, metavar="DIR", help="where --all writes its tables"
+    )
+    command.add_argument(
+        "--minutes", type=minutes, metavar="M", help="no row begins later"
+    )
     command.add_argument("--json", type=path, metavar="FILE", help="write all numbers")
     command.add_argument(
         "--html", type=path, metavar="FILE", help="write the report as a page"
@@ -36,20 +49,42 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
 
 
+def minutes(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number of minutes")
+    return value
+
+
 def run(options: argparse.Namespace) -> int:
-    from xpurt_tools.bench import AUTO, BadRequest, Request, run_auto, run_bench
+    from xpurt_tools.bench import (
+        AUTO,
+        MINUTES,
+        BadRequest,
+        Request,
+        run_all,
+        run_auto,
+        run_bench,
+    )
 
     request = Request(
         suites=tuple(options.suite),
         rows=options.rows,
         mapping=options.mapping,
         quick=options.quick,
+        minutes=options.minutes or math.inf,
         json=options.json,
         html=options.html,
         plot=options.plot,
         markdown=options.markdown,
     )
     try:
+        if options.all != (options.report is not None):
+            raise BadRequest("--all and --report DIR go together")
+        if options.all:
+            if request != Request(minutes=request.minutes):
+                raise BadRequest("--all takes --report and --minutes alone")
+            return run_all(options.report, options.minutes or MINUTES)
         # This suite sets the mappings in its own processes.
         return run_auto(request) if options.suite == [AUTO] else run_bench(request)
     except (BadRequest, MissingExtra, XpurtError) as error:

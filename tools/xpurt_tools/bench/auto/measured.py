@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xpurt_tools.bench.auto import calibration_loop
+from xpurt_tools.bench import calibration_loop
 from xpurt_tools.bench.auto.case import AutoCase
 from xpurt_tools.bench.auto.cases import GROUP_LIMITS
 
@@ -66,7 +66,7 @@ class Measured:
     @property
     def verdict(self) -> str:
         if not self.is_judged:
-            return "too busy to judge"
+            return calibration_loop.TOO_BUSY
         return "met" if self.is_met else "not met"
 
     @property
@@ -100,5 +100,5 @@ def group_sentences(found: Sequence[Measured]) -> Iterator[str]:
         mean = math.exp(statistics.fmean(math.log(each.value) for each in members))
         met = "met" if mean <= most else "not met"
         if not all(each.is_judged for each in members):
-            met = "too busy to judge"
+            met = calibration_loop.TOO_BUSY
         yield f"{group}: {mean:.3f} over the best, geometric mean; at most {most}: {met}"

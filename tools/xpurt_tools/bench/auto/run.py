@@ -8,7 +8,6 @@ import time
 from fnmatch import fnmatchcase
 
 from xpurt.reports import describe_machine
-from xpurt_tools.bench.auto.calibration_loop import CalibrationLoop
 from xpurt_tools.bench.auto.case import AutoCase
 from xpurt_tools.bench.auto.cases import CASES
 from xpurt_tools.bench.auto.mapping_process import AUTO_MAPPING, mapping_processes
@@ -22,7 +21,8 @@ from xpurt_tools.bench.auto.report import (
     sentences,
     write_page,
 )
-from xpurt_tools.bench.request import Request, check_files, write_files
+from xpurt_tools.bench.calibration_loop import CalibrationLoop
+from xpurt_tools.bench.request import OVER, Request, check_files, write_files
 from xpurt_tools.bench.row import BadRequest
 
 AUTO = "auto"  # the suite's name
@@ -56,11 +56,16 @@ def run_auto(request: Request) -> int:
         "AUTO against each device alone: one thread per device, a process per mapping, in "
         "turns"
     )
+    end = time.monotonic() + 60 * request.minutes
     gain = memory_gain()
     found: list[Measured] = []
+    over: list[str] = []  # cases for which there was no time
     loop = CalibrationLoop()
     try:
         for case in chosen:
+            if time.monotonic() > end:
+                over.append(case.name)
+                continue
             print(case.name, file=sys.stderr, flush=True)
             found.append(_measure(case, loop, request.quick))
     except KeyboardInterrupt:
@@ -72,7 +77,9 @@ def run_auto(request: Request) -> int:
     print(as_table(found))
     for line in sentences(found, gain):
         print(line)
-    data = as_data(found, machine, gain, request.quick)
+    for name in over:
+        print(f"{name}: {OVER}")
+    data = as_data(found, machine, gain, request.quick) | {"not_measured": over}
     write_files(
         [
             (request.json, lambda path: path.write_text(json.dumps(data, indent=1))),

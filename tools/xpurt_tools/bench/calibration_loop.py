@@ -1,4 +1,4 @@
-"""Whether other programs use the cores while the suite measures."""
+"""Whether other programs use the cores while the bench measures."""
 
 import hashlib
 import math
@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 # Above this load, ratios are not judged: a twentieth of a core is missing, or its clock
 # is lower.
 MOST = 1.15
+TOO_BUSY = "too busy to judge"  # the verdict then
 ROUNDS = 20_000  # of the hash: about 10 ms
 
 
