@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from own_process import run
 from torch import Tensor, nn
 
 import xpurt
@@ -184,3 +185,50 @@ def test_weights_that_were_written_are_packed_again(device: str) -> None:
     assert not torch.equal(one(x), other(x))
     one.load_state_dict(other.state_dict())
     assert torch.equal(one(x), other(x))
+
+
+def test_without_instructions_for_int8() -> None:
+    """The sums are exact integers, of the largest products, too, in each layout."""
+    run(
+        """
+        import torch, xpurt
+        from torch.nn import functional as F
+
+        torch.ones(1, device="xpu")
+        zero, one = torch.tensor([128]), torch.ones(1)
+        for rows, columns, channels in ((1, 7, 5), (13, 64, 16), (100, 601, 33)):
+            x = torch.randint(-128, 128, (rows, columns)).float()
+            x[0] = 127
+            weight = torch.randint(-128, 128, (channels, columns), dtype=torch.int8)
+            weight[0] = -128
+            scale, bias = torch.ones(channels), torch.arange(channels).float()
+            found = torch.ops.xpurt.int8_linear(x, weight, scale, bias, one, zero)
+            assert found.double().equal(F.linear(x.double(), weight.double(), bias.double()))
+            found = torch.ops.xpurt.int8_linear(x, weight, scale, bias)
+            largest = x.abs().amax(1, True) / 127
+            wanted = (x / largest).round().double() @ weight.double().T
+            wanted = wanted * largest + bias
+            assert (found - wanted).abs().max() < 2e-6 * wanted.abs().max()
+        shapes = (
+            ((2, 3, 9, 11), (5, 3, 3, 3), (2, 1), (1, 2), (1, 1)),
+            ((1, 16, 7, 7), (32, 16, 3, 3), (1, 1), (2, 2), (2, 2)),
+            ((3, 8, 5, 1), (17, 8, 1, 1), (1, 1), (0, 0), (1, 1)),
+        )
+        for sizes, kernel, *shape in shapes:
+            x = torch.randint(-100, 156, sizes).float()
+            weight = torch.randint(-128, 128, kernel, dtype=torch.int8)
+            scale, bias = torch.ones(kernel[0]), torch.arange(kernel[0]).float()
+            found = torch.ops.xpurt.int8_convolution(
+                x, weight, scale, bias, one, torch.tensor([100]), *shape, 1, True
+            )
+            wanted = F.conv2d(x.double(), weight.double(), bias.double(), *shape).relu()
+            assert found.double().equal(wanted)
+            assert found.is_contiguous(memory_format=torch.channels_last)
+        x = torch.full((1, 4, 3, 3), torch.nan)
+        weight, scale = torch.ones(2, 4, 1, 1, dtype=torch.int8), torch.ones(2)
+        none = (None, None, None, (1, 1), (0, 0), (1, 1), 1, True)
+        assert torch.ops.xpurt.int8_convolution(x, weight, scale, *none).isnan().all()
+        """,
+        fresh=True,
+        ONEDNN_MAX_CPU_ISA="AVX2",
+    ).check_returncode()

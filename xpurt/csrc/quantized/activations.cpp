@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 
-#include <bit>
 #include <cmath>
 
 #include "quantized/vectors.h"
@@ -12,33 +11,50 @@ namespace {
 
 constexpr int64_t kGrain = 16384;  // elements that are worth a thread
 
+// std::bit_cast would be called in these loops: it is compiled for any processor.
+
 // As integers, magnitudes are in the order of their values, and a NaN is the largest.
 IN_ANY_ORDER float largest_magnitude(const float* __restrict x, int64_t size) {
   int32_t largest = 0;
   for (int64_t i = 0; i < size; ++i) {
-    const int32_t bits = std::bit_cast<int32_t>(x[i]) & 0x7fffffff;
+    const int32_t bits = __builtin_bit_cast(int32_t, x[i]) & 0x7fffffff;
     largest = bits > largest ? bits : largest;
   }
-  return std::bit_cast<float>(largest);
+  return __builtin_bit_cast(float, largest);
 }
 
 // 1.5 * 2^23: adding it rounds to an integer, half to even, in the low bits.
 constexpr float kRounding = 12582912.0f;
 
-IN_ANY_ORDER void quantize_values(const float* __restrict x, int64_t size,
-                                  float inverse, int32_t zero_point,
-                                  uint8_t* __restrict quantized) {
+// added: to the rounded values, which are 0 for a value of 0.
+template <typename Quantized>
+[[gnu::always_inline]] inline void quantize_in_steps(const float* __restrict x,
+                                                     int64_t size, float inverse,
+                                                     int32_t zero_point, int32_t added,
+                                                     Quantized* __restrict quantized) {
   const float lowest = -static_cast<float>(zero_point);
   const float highest = static_cast<float>(255 - zero_point);
-  const int32_t shift = zero_point - std::bit_cast<int32_t>(kRounding);
+  const int32_t shift = added - __builtin_bit_cast(int32_t, kRounding);
   for (int64_t i = 0; i < size; ++i) {
     float value = x[i] * inverse;
     value = value > lowest ? value : lowest;  // also for NaN
     value = value < highest ? value : highest;
-    // Not reordered: the sum is read as an integer.
+    // Not reordered: the sum is read as an integer, and by no function.
     quantized[i] =
-        static_cast<uint8_t>(std::bit_cast<int32_t>(value + kRounding) + shift);
+        static_cast<Quantized>(__builtin_bit_cast(int32_t, value + kRounding) + shift);
   }
+}
+
+IN_ANY_ORDER void quantize_values(const float* __restrict x, int64_t size,
+                                  float inverse, int32_t zero_point,
+                                  uint8_t* __restrict quantized) {
+  quantize_in_steps(x, size, inverse, zero_point, zero_point, quantized);
+}
+
+IN_ANY_ORDER void quantize_values(const float* __restrict x, int64_t size,
+                                  float inverse, int32_t zero_point,
+                                  int16_t* __restrict quantized) {
+  quantize_in_steps(x, size, inverse, zero_point, 0, quantized);
 }
 
 IN_ANY_ORDER void scale_row(float* __restrict out, int64_t columns, float scale,
@@ -81,6 +97,17 @@ void quantize(const float* x, int64_t size, Affine affine, uint8_t* quantized) {
     quantize_values(x + begin, end - begin, inverse, affine.zero_point,
                     quantized + begin);
   });
+}
+
+void quantize_centered(const float* x, int64_t size, Affine affine,
+                       int16_t* quantized) {
+  quantize_values(x, size, inverse_of(affine.scale), affine.zero_point, quantized);
+}
+
+float quantize_row_centered(const float* x, int64_t columns, int16_t* quantized) {
+  const float scale = largest_magnitude(x, columns) / 127;
+  quantize_values(x, columns, inverse_of(scale), kRowZeroPoint, quantized);
+  return scale;
 }
 
 void scale_rows(float* out, int64_t rows, int64_t columns, const float* scales,

@@ -19,6 +19,12 @@ void quantize_rows(const float* x, int64_t rows, int64_t columns, uint8_t* quant
 
 void quantize(const float* x, int64_t size, Affine affine, uint8_t* quantized);
 
+// The same without the zero point, in 16 bits; on the calling thread.
+void quantize_centered(const float* x, int64_t size, Affine affine, int16_t* quantized);
+
+// A row by itself; returns its scale.
+float quantize_row_centered(const float* x, int64_t columns, int16_t* quantized);
+
 // out[m, n] = out[m, n] * scales[m] + bias[n]. `bias`: may be nullptr.
 void scale_rows(float* out, int64_t rows, int64_t columns, const float* scales,
                 const float* bias);

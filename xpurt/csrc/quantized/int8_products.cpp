@@ -13,6 +13,7 @@
 #include "quantized/activations.h"
 #include "quantized/composites.h"
 #include "quantized/packed_weight.h"
+#include "quantized/pair_products.h"
 
 namespace xpurt {
 namespace {
@@ -91,6 +92,11 @@ at::MemoryFormat channels_last(int64_t dims) {
   return dims == 5 ? at::MemoryFormat::ChannelsLast3d : at::MemoryFormat::ChannelsLast;
 }
 
+bool takes_pairs(const Tensor& x, const Tensor& weight, const ConvolutionShape& shape) {
+  return x.dim() <= 4 && shape.groups == 1 &&
+         has_pair_products(weight.numel() / weight.size(0));
+}
+
 // Along one dimension: as along two, the first of size 1.
 Tensor convolution_along_one(const Tensor& x, const Int8Weight& weight,
                              const std::optional<Tensor>& bias,
@@ -111,14 +117,25 @@ Tensor convolution_along_one(const Tensor& x, const Int8Weight& weight,
 Tensor int8_linear(const Tensor& x, const Int8Weight& weight,
                    const std::optional<Tensor>& bias,
                    const StaticActivations& activations) {
-  if (x.numel() == 0 || !has_integer_products()) {
+  const bool in_pairs = !has_integer_products();
+  if (x.numel() == 0 || (in_pairs && !has_pair_products(x.size(-1)))) {
     return int8_linear_composite(x, weight, bias, activations);
   }
   const int64_t columns = x.size(-1);
   const Tensor values = x.to(at::kFloat).reshape({-1, columns}).contiguous();
   const int64_t rows = values.size(0);
-  const Tensor packed =
-      packed_weight(weight.values, {}, [&] { return pack(weight.values); });
+  const Tensor packed = packed_weight(weight.values, {}, [&] {
+    return in_pairs ? pack_pairs(weight.values) : pack(weight.values);
+  });
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.back() = weight.values.size(0);
+  if (in_pairs) {
+    std::optional<Affine> affine;
+    if (activations.known()) affine = affine_of(activations);
+    return pair_linear(values, affine, packed, weight.scale, bias)
+        .view(sizes)
+        .to(x.scalar_type());
+  }
   const Tensor quantized = at::empty({rows, columns}, at::kByte);
   auto* const bytes = quantized.mutable_data_ptr<uint8_t>();
   Tensor out;
@@ -136,8 +153,6 @@ Tensor int8_linear(const Tensor& x, const Int8Weight& weight,
     scale_rows(out.mutable_data_ptr<float>(), rows, out.size(1), per_row,
                biased ? shift.const_data_ptr<float>() : nullptr);
   }
-  std::vector<int64_t> sizes = x.sizes().vec();
-  sizes.back() = weight.values.size(0);
   return out.view(sizes).to(x.scalar_type());
 }
 
@@ -145,7 +160,8 @@ Tensor int8_convolution(const Tensor& x, const Int8Weight& weight,
                         const std::optional<Tensor>& bias,
                         const StaticActivations& activations,
                         const ConvolutionShape& shape, bool relu) {
-  if (x.numel() == 0 || !has_integer_products()) {
+  const bool in_pairs = !has_integer_products();
+  if (x.numel() == 0 || (in_pairs && !takes_pairs(x, weight.values, shape))) {
     return int8_convolution_composite(x, weight, bias, activations, shape, relu);
   }
   if (x.dim() == 3) {
@@ -155,6 +171,13 @@ Tensor int8_convolution(const Tensor& x, const Int8Weight& weight,
   const Tensor values = x.to(at::kFloat).contiguous(format);
   const Affine affine =
       activations.known() ? affine_of(activations) : affine_of_values(values);
+  if (in_pairs) {
+    const Tensor packed =
+        packed_weight(weight.values, {}, [&] { return pack_pairs(weight.values); });
+    return pair_convolution(values, affine, packed, weight.scale, bias,
+                            weight.values.sizes().slice(2), shape, relu)
+        .to(x.scalar_type());
+  }
   const Tensor quantized =
       at::empty(values.sizes(), at::TensorOptions(at::kByte), format);
   quantize(values.const_data_ptr<float>(), values.numel(), affine,

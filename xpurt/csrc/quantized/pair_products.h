@@ -1,0 +1,43 @@
+// Products and convolutions in int8 on processors with AVX2 alone.
+#pragma once
+
+#include <optional>
+
+#include "quantized/activations.h"
+#include "quantized/layer.h"
+
+namespace xpurt {
+
+// Note [Products of pairs]
+// ~~~~~~~~~~~~~~~~~~~~~~~~
+// AVX2 multiplies 16 integers of 16 bits by 16 others, and adds neighbours in 32 bits,
+// in one instruction (vpmaddwd). It is exact for activations without their zero point,
+// -255 to 255, and weights of 8 bits, and two instructions, with the sum, do as many
+// multiplications as two of float32 do in 8 lanes, and twice as many. A weight stays in
+// int8, in panels of 16 output channels, of which pairs of input channels are adjacent.
+//
+// A convolution reads images in channels last, in 16 bits, with their padding: where a
+// result needs the inputs of a tap, they are adjacent. So sums stay in registers over
+// all taps and channels.
+
+// Whether this processor has AVX2, and the sum of so many products fits into 32 bits.
+bool has_pair_products(int64_t products);
+
+// What pair_linear and pair_convolution read. weight: int8, (out, in, ...).
+at::Tensor pack_pairs(const at::Tensor& weight);
+
+// x: (rows, in) in float32; without `affine` each row has a scale of its own. Returns
+// (rows, out) in float32.
+at::Tensor pair_linear(const at::Tensor& x, std::optional<Affine> affine,
+                       const at::Tensor& packed, const at::Tensor& weight_scale,
+                       const std::optional<at::Tensor>& bias);
+
+// x: (images, in, height, width) in channels last, in float32; kernel: height and
+// width. Returns the result in channels last, in float32. Only for one group.
+at::Tensor pair_convolution(const at::Tensor& x, Affine affine,
+                            const at::Tensor& packed, const at::Tensor& weight_scale,
+                            const std::optional<at::Tensor>& bias,
+                            at::IntArrayRef kernel, const ConvolutionShape& shape,
+                            bool relu);
+
+}  // namespace xpurt
