@@ -3,7 +3,14 @@
 import pytest
 import torch
 from policy_costs import SetCosts
-from tiers_taken import LARGE, calls, calls_to_next_sample, is_learned, tier_in_use
+from tiers_taken import (
+    LARGE,
+    calls,
+    calls_to_next_sample,
+    is_learned,
+    tier_in_use,
+    tiers_of,
+)
 
 import xpurt
 from xpurt import _C
@@ -162,3 +169,26 @@ def test_results_are_right_whichever_tier_is_tried(set_costs: SetCosts) -> None:
     for _ in range(60):
         in_place.add_(1)
     torch.testing.assert_close(in_place.cpu(), x + 60)
+
+
+@pytest.mark.usefixtures("learning")
+def test_an_op_of_parts_is_compared_by_whole_calls(set_costs: SetCosts) -> None:
+    """A variance takes 39 ms by its parts and 28 ms by PyTorch's kernel, which was timed
+    under a load only."""
+    x = torch.ones(64, 1024, device="xpu")
+    with xpurt.kernel_policy("sycl"):
+        x.var(1)  # builds
+    set_costs(moments=(84_000.0, 39_000.0))
+
+    def tiers(calls: int) -> dict[str, int]:
+        xpurt.op_report(reset=True)
+        for _ in range(calls):
+            x.var(1)
+        return tiers_of("aten::var.correction")
+
+    _C.testing.set_learning_bias(84_000, 60_000)
+    under_load = tiers(100)
+    _C.testing.set_learning_bias(28_000, 39_000)
+    after_it = tiers(300)
+    assert under_load["sycl"] > 50
+    assert after_it["native"] > 200

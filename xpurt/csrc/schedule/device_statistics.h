@@ -24,6 +24,10 @@ struct CandidateStatistics {
   double stall_us = 0;       // for which its last timed sample delayed the host
   double backoff = 1;        // doubles with each lost trial
   int trials = 0;            // timed samples of the trial that are still to come
+  bool is_compared = false;  // they are a part of a comparison
+  bool is_off = false;       // the last sample was far from the estimate
+  bool is_stale = false;     // another candidate's time has changed since
+  double false_alarms = 1;   // doubles with each trial that this caused, and was lost
   double not_before_us = 0;  // not chosen before: its kernel is being built
   double regret_us = 0;      // time lost by not running it, while it is new
 };

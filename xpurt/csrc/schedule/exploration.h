@@ -37,6 +37,11 @@ class Exploration {
  private:
   double build_us(size_t candidate) const;
   bool is_new(size_t candidate) const;
+  bool is_trial_due(const Candidates& candidates, size_t candidate,
+                    double now_us) const;
+  void begin_trial(size_t candidate, size_t chosen) const;
+  void compare(size_t candidate, size_t chosen) const;
+  void compare_if_adopted(const Candidates& candidates, size_t chosen) const;
 
   const FoundBucket& found_;
   const double build_us_;
@@ -50,8 +55,9 @@ struct UnusedCandidate {
   double cost_us = 0;   // predicted
   double moves_us = 0;  // of the copies for it
   double build_us = 0;
-  bool is_new = false;     // it was never timed
-  bool is_unsure = false;  // it was timed too few times
+  bool is_new = false;      // it was never timed
+  bool is_unsure = false;   // it was timed too few times
+  double false_alarms = 0;  // of a stale time; 0: it is none
 };
 
 // The time that calls of `now_us` take before a first trial of the candidate.

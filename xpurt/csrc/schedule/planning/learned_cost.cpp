@@ -13,9 +13,24 @@ constexpr double kFar = 2;
 
 void LearnedCost::record(double time) {
   if (!std::isfinite(time) || time < 0) return;
-  float& kept = count_ == 0 ? first_ : times_[(count_ - 1) % kKept];
-  kept = static_cast<float>(time);
-  ++count_;
+  if (count_++ == 0) {
+    first_ = static_cast<float>(time);
+    return;
+  }
+  times_[next_] = static_cast<float>(time);
+  next_ = (next_ + 1) % kKept;
+  kept_ = std::min(kept_ + 1, kKept);
+  newer_ = std::min(newer_ + 1, kKept);
+}
+
+LearnedCost LearnedCost::newest() const {
+  LearnedCost made = *this;
+  for (int i = 0; i < newer_; ++i) {
+    made.times_[i] = times_[(next_ + kKept - newer_ + i) % kKept];
+  }
+  made.kept_ = newer_;
+  made.next_ = newer_ % kKept;
+  return made;
 }
 
 LearnedCost LearnedCost::as_guess() const {
@@ -28,7 +43,7 @@ LearnedCost LearnedCost::as_guess() const {
 
 double LearnedCost::mean_of(double expected, bool of_shorter_half) const {
   if (!is_known()) return expected;
-  const int n = static_cast<int>(std::min<uint64_t>(count_ - 1, kKept));
+  const int n = kept_;
   auto sorted = times_;
   std::sort(sorted.begin(), sorted.begin() + n);
   if (n == 1) {

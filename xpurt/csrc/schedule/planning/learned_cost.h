@@ -36,6 +36,12 @@ class LearnedCost {
   bool is_known() const { return count_ > 1; }
   bool has_converged() const { return count_ >= kNeeded; }
 
+  // Counts the times of a comparison from here on: see Note [Comparisons].
+  void begin_comparison() { newer_ = 0; }
+  int newer() const { return newer_; }
+  // The same with no times but these.
+  LearnedCost newest() const;
+
   // What was learned elsewhere, as a first guess that a few samples replace.
   LearnedCost as_guess() const;
 
@@ -53,7 +59,10 @@ class LearnedCost {
 
   double mean_of(double expected, bool of_shorter_half) const;
 
-  std::array<float, kKept> times_{};
+  std::array<float, kKept> times_{};  // the newest is before next_
+  int kept_ = 0;
+  int next_ = 0;
+  int newer_ = 0;  // of those that are kept
   float first_ = 0;
   uint64_t count_ = 0;
 };
