@@ -173,12 +173,12 @@ def test_results_are_right_whichever_tier_is_tried(set_costs: SetCosts) -> None:
 
 @pytest.mark.usefixtures("learning")
 def test_an_op_of_parts_is_compared_by_whole_calls(set_costs: SetCosts) -> None:
-    """A variance takes 39 ms by its parts and 28 ms by PyTorch's kernel, which was timed
-    under a load only."""
+    """A variance takes 1.4 times as long by its parts as by PyTorch's kernel, which was
+    timed under a load only. The pretended times are far longer than the calls."""
     x = torch.ones(64, 1024, device="xpu")
     with xpurt.kernel_policy("sycl"):
         x.var(1)  # builds
-    set_costs(moments=(84_000.0, 39_000.0))
+    set_costs(moments=(840_000.0, 390_000.0))
 
     def tiers(calls: int) -> dict[str, int]:
         xpurt.op_report(reset=True)
@@ -186,9 +186,9 @@ def test_an_op_of_parts_is_compared_by_whole_calls(set_costs: SetCosts) -> None:
             x.var(1)
         return tiers_of("aten::var.correction")
 
-    _C.testing.set_learning_bias(84_000, 60_000)
-    under_load = tiers(100)
-    _C.testing.set_learning_bias(28_000, 39_000)
+    _C.testing.set_learning_bias(840_000, 600_000)
+    under_load = tiers(200)
+    _C.testing.set_learning_bias(280_000, 390_000)
     after_it = tiers(300)
-    assert under_load["sycl"] > 50
+    assert under_load["sycl"] > 100
     assert after_it["native"] > 200
