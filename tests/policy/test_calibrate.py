@@ -123,7 +123,7 @@ def test_ops_of_their_own_are_rows_and_are_measured() -> None:
 def test_what_is_measured_for_a_layout_has_it(
     one: probe_ops.ProbeOp,
 ) -> None:
-    call, _ = one.make(1 << 14, torch.float32, "xpu")
+    call, _ = one.make(1 << 20, torch.float32, "xpu")
     # A sample is discarded at most three times in a row, as its memory is new.
     for _ in range(5):
         call()

@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+import torch
 
 from xpurt import config, kernels
 from xpurt.kernels import (
@@ -44,17 +45,30 @@ def test_text_and_back() -> None:
     assert from_text(to_text(CALIBRATION)) == CALIBRATION
 
 
-def test_the_shipped_table_is_whole() -> None:
-    curves = shipped().curves
+@pytest.mark.parametrize("instructions", calibration_store.SHIPPED)
+def test_a_shipped_table_is_whole(instructions: str) -> None:
+    curves = shipped(instructions).curves
     assert {"cheap", "dear", "reduction", "softmax", "matmul"} <= {
         curve.cost_class for curve in curves
     }
-    assert "2026" in shipped().measured
-
-
-def test_every_measured_class_has_a_row() -> None:
+    assert "2026" in shipped(instructions).measured
+    assert instructions in shipped(instructions).measured
     classes = {kernels.cost_class(row) for row in kernels.ROWS}
-    assert {curve.cost_class for curve in shipped().curves} <= classes
+    assert {curve.cost_class for curve in curves} <= classes
+
+
+@pytest.mark.parametrize(
+    ("capability", "table"), [("AVX512", "AMX"), ("AVX2", "AVX2"), ("DEFAULT", "AVX2")]
+)
+def test_the_processor_chooses_the_shipped_table(
+    capability: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    shipped.cache_clear()
+    try:
+        assert shipped() == shipped(table)
+    finally:
+        shipped.cache_clear()
 
 
 def test_curves_are_replaced_class_by_class() -> None:

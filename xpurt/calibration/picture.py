@@ -38,14 +38,15 @@ _KINDS: Final[dict[str, tuple[str, ...]]] = {
     "activations, special functions": (
         *("erf", "erfc", "sigmoid", "silu", "gelu", "mish", "elu", "softplus"),
         *("silu_backward", "gelu_backward", "lgamma", "special"),
+        *("incomplete_gamma", "modified_bessel", "polynomials"),
     ),
     "sums, softmax": ("reduction", "softmax"),
     "normalization": ("batch_norm", "channel_norm", "line_norm"),
     "extremes, variance, scans": ("extremes", "moments", "scan"),
     "matrix products": ("matmul",),
     "convolution, attention": ("convolution", "attention"),
-    "pooling, resizing, padding": ("pooling", "upsampling", "padding"),
-    "indexing": ("gathering", "scattering", "rearranging"),
+    "pooling, resizing, padding": ("pooling", "averaging", "upsampling", "padding"),
+    "indexing": ("gathering", "indexing", "scattering", "rearranging"),
     "random numbers, losses": ("draws", "losses"),
 }
 _OTHERS: Final = "others"

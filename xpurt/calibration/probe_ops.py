@@ -124,10 +124,22 @@ def add_transposed(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
     return lambda: aten.add.Tensor(x, y.t()), side * side
 
 
+def square(n: int, dtype: torch.dtype, device: str) -> torch.Tensor:
+    """A matrix whose product with another one has about n multiply-adds. Odd sides, for
+    which products are slower, are rare."""
+    side = 8 * round(n ** (1 / 3) / 8)
+    return numbers((side, side), dtype, device)
+
+
 def multiply(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
-    side = round(n ** (1 / 3))
-    x, y = numbers((side, side), dtype, device), numbers((side, side), dtype, device)
-    return lambda: aten.mm(x, y), side**3
+    x, y = square(n, dtype, device), square(n, dtype, device)
+    return lambda: aten.mm(x, y), len(x) ** 3
+
+
+def multiply_transposed(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+    """As a linear layer does with its weight."""
+    x, y = square(n, dtype, device), square(n, dtype, device)
+    return lambda: aten.mm(x, y.t()), len(x) ** 3
 
 
 def convolve(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
@@ -204,6 +216,12 @@ def gather(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
     return lambda: aten.index_select(x, 0, index), x.numel()
 
 
+def index(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+    x = lines(n, dtype, device)
+    rows = torch.randint(x.shape[0], (x.shape[0],)).to(device)
+    return lambda: aten.index.Tensor(x, [rows]), x.numel()
+
+
 def scatter(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
     x, source = lines(n, dtype, device), lines(n, dtype, device)
     index = torch.randint(x.shape[0], (x.shape[0],)).to(device)
@@ -226,6 +244,9 @@ PROBE_OPS = (
     ProbeOp("dear", of_one(aten.exp), letters="fbd"),
     *map(of_its_own, OPS_OF_THEIR_OWN),
     ProbeOp("special", of_one(aten.digamma), largest=20),
+    ProbeOp("incomplete_gamma", of_two(aten.igamma), largest=20),
+    ProbeOp("modified_bessel", of_one(aten.special_modified_bessel_i1), largest=20),
+    ProbeOp("polynomials", of_two(aten.special_hermite_polynomial_h), largest=20),
     ProbeOp("reduction", of_one(aten.sum.dim_IntList, [1]), letters="fbdl"),
     ProbeOp("reduction", of_one(aten.sum.dim_IntList, [0]), layout="across"),
     on_long_lines("reduction", aten.sum.dim_IntList, [1], letters="fb"),
@@ -233,6 +254,14 @@ PROBE_OPS = (
     ProbeOp("softmax", of_one(aten._softmax, 0, False), layout="across"),
     on_long_lines("softmax", aten._softmax, 1, False, letters="fb"),
     ProbeOp("matmul", multiply, letters="fbhd", smallest=15, largest=29),
+    ProbeOp(
+        "matmul",
+        multiply_transposed,
+        letters="fb",
+        layout="strided",
+        smallest=15,
+        largest=29,
+    ),
     ProbeOp("convolution", convolve, smallest=18, largest=27),
     ProbeOp("attention", attend, letters="fb", smallest=16, largest=28),
     ProbeOp("draws", draw),
@@ -243,6 +272,7 @@ PROBE_OPS = (
         "line_norm", layer_norm(_LONG_LINE), letters="fb", layout="long", smallest=13
     ),
     ProbeOp("pooling", of_images(aten.max_pool2d_with_indices, [2, 2], [2, 2])),
+    ProbeOp("averaging", of_images(aten.avg_pool2d, [2, 2])),
     ProbeOp(
         "upsampling", of_images(aten.upsample_bilinear2d, [64, 64], False), largest=20
     ),
@@ -250,6 +280,7 @@ PROBE_OPS = (
     ProbeOp("extremes", of_one(aten.argmax, 0), layout="across"),
     on_long_lines("extremes", aten.argmax, 1, letters="fb"),
     ProbeOp("gathering", gather),
+    ProbeOp("indexing", index),
     ProbeOp("scattering", scatter),
     ProbeOp("scan", of_one(aten.cumsum, 1)),
     ProbeOp("scan", of_one(aten.cumsum, 0), layout="across"),

@@ -1,5 +1,14 @@
-"""Where costs come from: the shipped table, and the calibration of this machine, which
-is kept beside the kernels in one file per device and number of threads."""
+"""Where costs come from: the shipped tables, and the calibration of this machine, which
+is kept beside the kernels in one file per device and number of threads.
+
+Note [Shipped tables]
+~~~~~~~~~~~~~~~~~~~~~
+There is a table per instruction set, of one machine each, since PyTorch's kernels and
+oneDNN's have code per instruction set: PyTorch's kernel multiplies bfloat16 matrices
+with 900 GFLOP/s on two cores with AMX, and with 2 on two with AVX2. The set is the one
+that PyTorch uses. A processor with AVX-512 and without AMX has the table of AMX, since
+none was calibrated. One without any of the three has that of AVX2.
+"""
 
 import hashlib
 import warnings
@@ -23,7 +32,11 @@ from xpurt.kernels.costs.curves import (
     to_text,
 )
 
-SHIPPED = Path(__file__).with_name("shipped_costs.json")
+# By the instruction set.
+SHIPPED = {
+    name: Path(__file__).with_name(f"shipped_{name.lower()}.json")
+    for name in ("AVX2", "AMX")
+}
 
 _warned: set[Path] = set()  # files that a warning has named
 
@@ -44,9 +57,14 @@ def identity_of(
 
 
 @cache
-def shipped() -> Calibration:
-    """The costs that come with xpurt, of the machine that the file names."""
-    return from_text(SHIPPED.read_text())
+def shipped(instructions: str | None = None) -> Calibration:
+    """The costs that come with xpurt for an instruction set of `SHIPPED`, by default for
+    this processor's, of the machine that the file names. See Note [Shipped tables]."""
+    return from_text(SHIPPED[instructions or _instructions()].read_text())
+
+
+def _instructions() -> str:
+    return "AMX" if torch.backends.cpu.get_cpu_capability() == "AVX512" else "AVX2"
 
 
 def calibration_path(identity: Identity) -> Path:
@@ -85,7 +103,7 @@ def known_costs(
 ) -> tuple[Calibration | None, tuple[Curve, ...]]:
     """The calibration of a device of the `kind`, if there is one, and the cost curves
     that apply: shipped ones, replaced by those of the calibration."""
-    # The shipped table has CPUs alone.
+    # The shipped tables have CPUs alone.
     curves: tuple[Curve, ...] = shipped().curves if kind == "cpu" else ()
     kept = kept_calibration(identity)
     if kept is not None:
