@@ -131,7 +131,8 @@ void end_comparison(StatisticsBucket& bucket) {
 // Two samples in a row that are far from the estimate show a change of the machine.
 // What is known of the other candidates is then stale, and they are tried as soon as
 // those with few samples. On a machine whose times change all the time that would be
-// often, so the price of such a trial doubles with each one that is lost.
+// often, so the price of such a trial doubles with each one that is lost, until one is
+// due without a change.
 //
 // Only the time of a candidate in use shows a change. A load that delays one kernel
 // alone ends unseen while the other one is in use. So on one device, where a trial
@@ -256,7 +257,12 @@ bool Exploration::is_trial_due(const Candidates& candidates, size_t candidate,
 void Exploration::begin_trial(size_t candidate, size_t chosen) const {
   StatisticsBucket& bucket = found_.bucket();
   CandidateStatistics& tried = bucket.candidates[candidate];
-  (tried.is_stale ? tried.false_alarms : tried.backoff) *= 2;
+  if (tried.is_stale) {
+    tried.false_alarms *= 2;
+  } else {
+    tried.backoff *= 2;
+    tried.false_alarms = 1;  // no alarm came for as long
+  }
   tried.is_stale = false;
   bucket.spent_us = 0;
   compare(candidate, chosen);
