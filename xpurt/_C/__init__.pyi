@@ -44,6 +44,8 @@ def device_count() -> int: ...
 def device_uuid(device: int) -> bytes:
     """The driver's uuid of the ``sycl::device`` at this address: 16 bytes or none."""
 
+def register_fallbacks() -> None: ...
+def fallbacks() -> object: ...  # a capsule "xpurt.fallbacks"
 def prefer_cpu_kernel(name: str, overload: str, /) -> bool:
     """Makes xpu run an op of another library by its CPU kernel, although it has a
     composite kernel. False if the op is not there, has no CPU kernel, or one for xpu."""

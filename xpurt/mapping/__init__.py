@@ -47,7 +47,7 @@ from xpurt.mapping.requests import (
 from xpurt.mapping.resolve import Placement, devices_named
 from xpurt.mapping.spec import MappingSpec, parse
 from xpurt.mapping.usability import UnusableDevice, remarks
-from xpurt.startup import accelerator, extension, launch
+from xpurt.startup import accelerator, extension, first_use, launch
 from xpurt.startup.extras import tool
 
 if TYPE_CHECKING:
@@ -319,8 +319,9 @@ def _install_first() -> _Installed:
         _check_usable()
         accelerator.activate(asked=bool(config().mapping))
         rank = launch.local_rank()
-        spec = first_mapping(rank)
-        first = _install(spec, placement_of_process(spec, rank))
+        with first_use.without_collections():
+            spec = first_mapping(rank)
+            first = _install(spec, placement_of_process(spec, rank))
         _run(_after)
         return first
 

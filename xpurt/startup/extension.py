@@ -133,4 +133,5 @@ def _load() -> None:
             f"{error}. Not found beside the SYCL runtime: {', '.join(missing)}. "
             "Install xpurt's dependencies: pip install xpurt"
         ) from error
+    first_use.register_fallbacks(sys.modules["xpurt._C"])
     replaced_kernels.warn_of_replaced(registered)

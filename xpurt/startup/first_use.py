@@ -26,8 +26,8 @@ import importlib
 import logging
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any, Final
 
@@ -64,6 +64,7 @@ _USM_INTERFACE: Final = "__sycl_usm_array_interface__"
 _ONE_API: Final = 14  # kDLOneAPI
 _HOST_BACKENDS: Final = frozenset({"gloo", "mpi", "nccl", "ucc", "fake"})
 
+_native: Any = None  # xpurt._first_use, if it was installed
 _report: Report | None = None  # set while this stands for xpu, and after
 _undo: list[Callable[[], object]] = []
 _loading_thread: int | None = None
@@ -77,8 +78,8 @@ def install(native: Any, report: Report) -> None:
 
     native: the module xpurt._first_use. report: gets the error of a load that fails.
     """
-    global _report
-    _report = report
+    global _native, _report
+    _native, _report = native, report
     native.install(load)
     _undo.append(native.step_aside)
     if not _has_cuda:  # some of PyTorch refuses a version of both
@@ -102,21 +103,33 @@ def load() -> bool:
         return True
     if _failed or _loading_thread == threading.get_ident() or _torch_is_loading():
         return False
-    collects = gc.isenabled()
-    gc.disable()  # a collection would scan all of PyTorch: a tenth of a second
     try:
         # If another thread imports it, this waits. No mode of the caller may see what
         # the import calls.
-        with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():
+        with (
+            without_collections(),
+            torch._C._DisableTorchDispatch(),
+            torch._C.DisableTorchFunction(),
+        ):
             importlib.import_module("xpurt")
     except Exception as error:
         _failed = True
         if _report is not None:
             _report(error)
+    return _loaded
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Python's garbage stays meanwhile. What makes many objects starts a collection that
+    scans all of PyTorch: a tenth of a second."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
     finally:
         if collects:
             gc.enable()
-    return _loaded
 
 
 def _torch_is_loading() -> bool:
@@ -132,6 +145,15 @@ def begin() -> None:
     _loading_thread = threading.get_ident()
     while _undo:
         _undo.pop()()
+
+
+def register_fallbacks(extension: Any) -> None:
+    """Makes ops on xpu run in the extension, which was loaded just now. What this module
+    has registered for all ops goes there; it is not registered anew."""
+    if _native is None:
+        extension.register_fallbacks()
+    else:
+        _native.call_fallbacks(extension.fallbacks())
 
 
 def finish() -> None:

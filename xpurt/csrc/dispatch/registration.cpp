@@ -42,26 +42,14 @@ void run_any(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   run(op_record(op), keys, stack);
 }
 
-TORCH_LIBRARY_IMPL(_, XPU, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run_op>>());
-}
+constexpr Fallbacks kFallbacks{&run_any<run_op>, &run_any<run_special_op>};
 
-TORCH_LIBRARY_IMPL(_, SparseXPU, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run_special_op>>());
+template <Run& run>
+void register_fallback(DispatchKey key) {
+  auto* const leaked =
+      new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
+  leaked->fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run>>());
 }
-TORCH_LIBRARY_IMPL(_, SparseCsrXPU, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run_special_op>>());
-}
-TORCH_LIBRARY_IMPL(_, QuantizedXPU, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run_special_op>>());
-}
-TORCH_LIBRARY_IMPL(_, NestedTensorXPU, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run_special_op>>());
-}
-
-}  // namespace
-
-namespace {
 
 // The keys of xpu, with the CPU's key for the same layout.
 constexpr std::pair<DispatchKey, DispatchKey> kLayoutKeys[] = {
@@ -82,6 +70,15 @@ torch::CppFunction run_of(DispatchKey key, OpRecord& record) {
 }
 
 }  // namespace
+
+const Fallbacks& fallbacks() {
+  return kFallbacks;
+}
+
+void register_fallbacks() {
+  register_fallback<run_op>(kStridedKey);
+  for (const DispatchKey key : kSpecialKeys) register_fallback<run_special_op>(key);
+}
 
 void register_remaining_ops() {
   auto& dispatcher = c10::Dispatcher::singleton();

@@ -3,7 +3,14 @@
 
 #include <string>
 
+#include "host/fallbacks.h"
+
 namespace xpurt {
+
+// The fallbacks that run ops on xpu, and their registration, where `import torch` has
+// not registered any: see Note [One registration of fallbacks].
+const Fallbacks& fallbacks();
+void register_fallbacks();
 
 // Registers every op that has a CPU kernel and none from xpurt. Called after the static
 // registrations of this library.

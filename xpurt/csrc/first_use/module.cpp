@@ -5,40 +5,44 @@
 #include <torch/library.h>
 
 #include <atomic>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "first_use/first_use.h"
+#include "host/fallbacks.h"
 
 namespace xpurt {
 namespace {
 
-using c10::DispatchKey;
-
 std::atomic<bool> aside{false};
 std::atomic<PyObject*> loader{nullptr};  // leaked: called until the process ends
 
-// Dropped before xpurt registers its own fallbacks: a key has one.
-std::vector<std::unique_ptr<torch::Library>>& fallbacks() {
-  static auto* const leaked = new std::vector<std::unique_ptr<torch::Library>>;
-  return *leaked;
-}
+// Those of the extension; null until it is loaded. See Note [One registration of
+// fallbacks].
+std::atomic<const Fallbacks*> of_extension{nullptr};
 
+template <Fallback* Fallbacks::* Layout>
 void load_and_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                    torch::jit::Stack* stack) {
-  XPURT_CHECK_LOADED(load());
+  if (const Fallbacks* const loaded = of_extension) {
+    (loaded->*Layout)(op, keys, stack);
+    return;
+  }
+  // The extension may have a kernel of the op itself.
+  XPURT_CHECK_LOADED(load() && of_extension != nullptr);
   op.redispatchBoxed(keys, stack);
 }
 
+template <Fallback* Fallbacks::* Layout>
+void install_fallback(c10::DispatchKey key) {
+  auto* const leaked =
+      new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
+  leaked->fallback(torch::CppFunction::makeFromBoxedFunction<&load_and_call<Layout>>());
+}
+
 void install_fallbacks() {
-  for (const DispatchKey key :
-       {DispatchKey::XPU, DispatchKey::SparseXPU, DispatchKey::SparseCsrXPU,
-        DispatchKey::QuantizedXPU, DispatchKey::NestedTensorXPU}) {
-    auto library = std::make_unique<torch::Library>(torch::Library::IMPL, "_", key,
-                                                    __FILE__, __LINE__);
-    library->fallback(torch::CppFunction::makeFromBoxedFunction<&load_and_call>());
-    fallbacks().push_back(std::move(library));
+  install_fallback<&Fallbacks::strided>(kStridedKey);
+  for (const c10::DispatchKey key : kSpecialKeys) {
+    install_fallback<&Fallbacks::special>(key);
   }
 }
 
@@ -68,9 +72,17 @@ PyObject* py_step_aside(PyObject*, PyObject*) {
   return checked([] { step_aside(); });
 }
 
+PyObject* call_fallbacks(PyObject*, PyObject* capsule) {
+  const void* const given = PyCapsule_GetPointer(capsule, kFallbacksCapsule);
+  if (given == nullptr) return nullptr;
+  of_extension = static_cast<const Fallbacks*>(given);
+  Py_RETURN_NONE;
+}
+
 PyMethodDef methods[] = {
     {"install", install, METH_O, "Installs the stand-ins. Called with the loader."},
     {"step_aside", py_step_aside, METH_NOARGS, "Called before xpurt is loaded."},
+    {"call_fallbacks", call_fallbacks, METH_O, "Called with those of the extension."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -102,7 +114,6 @@ bool load() {
 
 void step_aside() {
   aside = true;
-  fallbacks().clear();
 }
 
 bool has_stepped_aside() {

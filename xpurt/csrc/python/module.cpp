@@ -79,6 +79,8 @@ void bind_placement(py::module_& m) {
   m.def("yield_cuda_to_xpu",
         [] { yield_cuda_while([] { return is_active() || is_hidden(); }); });
   m.def("prefer_cpu_kernel", &prefer_cpu_kernel);
+  m.def("register_fallbacks", &register_fallbacks);
+  m.def("fallbacks", [] { return py::capsule(&fallbacks(), kFallbacksCapsule); });
 }
 
 }  // namespace
