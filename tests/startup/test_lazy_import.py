@@ -1,5 +1,7 @@
 """Importing uses no device, so that a process forked after it may use xpu."""
 
+from pathlib import Path
+
 import pytest
 from own_process import fresh_output
 from own_process import output_to_the_end as output
@@ -45,20 +47,36 @@ print(drivers() > 0)
     assert found[2:] == ["False", "True"]
 
 
-def test_importing_leaves_the_rows_to_the_first_device() -> None:
+def test_rows_are_imported_by_the_first_device_unless_the_cache_describes_them(
+    tmp_path: Path,
+) -> None:
     """They are as many modules as all that `import torch` takes of xpurt."""
     code = """
-import sys, torch
+import sys, torch, xpurt
 def rooms():
     parts = [m.split(".") for m in sys.modules if m.startswith("xpurt.kernels.")]
     return {part[2] for part in parts} & {"catalog", "kinds", "registration", "rows", "sources"}
 print(sorted(rooms()))
 torch.xpu.current_device()
 print(sorted(rooms()))
+xpurt.set_kernel_policy("sycl")
+assert (torch.ones(3, device="xpu") + 1).tolist() == [2, 2, 2]
 """
-    before, after = output(code).splitlines()
-    assert before == "[]"
-    assert after == "['kinds', 'registration', 'rows', 'sources']"
+    folder = str(tmp_path / "cache")
+    cold = output(code, XPURT_CACHE_DIR=folder).splitlines()
+    warm = output(code, XPURT_CACHE_DIR=folder).splitlines()
+    assert cold == ["[]", "['kinds', 'registration', 'rows']"]
+    assert warm == ["[]", "['registration']"]
+
+
+def test_importing_leaves_rooms_until_they_are_asked_for() -> None:
+    code = """
+import sys, torch, xpurt
+rooms = ("calibration", "optimization", "prototype", "quantization")
+print([room for room in rooms if f"xpurt.{room}" in sys.modules])
+print(xpurt.optimization.optimize is xpurt.optimize, xpurt.quantize.__name__)
+"""
+    assert output(code).splitlines() == ["[]", "True quantize"]
 
 
 def test_kernels_load_no_compiler() -> None:

@@ -1,8 +1,9 @@
 """Passes the rows to the dispatcher, and their sources to the builder of programs."""
 
 import atexit
+from collections.abc import Sequence
 from functools import cache
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import torch
 
@@ -10,16 +11,21 @@ from xpurt import _C
 from xpurt.config import config
 from xpurt.errors import KernelBuildError
 from xpurt.kernels.cache.disk_cache import DiskCache
-from xpurt.kernels.kinds.custom_kernel import CustomKernel
-from xpurt.kernels.kinds.decomposed import Decomposed, define
-from xpurt.kernels.rows.table import ROWS, described
-from xpurt.kernels.rows.wider_types import ROWS as WIDER_ROWS
-from xpurt.kernels.sources.source import DeviceTraits, source_of
-from xpurt.kernels.sources.typed_functions import kept_source
+from xpurt.kernels.described_rows import described_rows
+
+if TYPE_CHECKING:
+    from xpurt.kernels.sources.source import DeviceTraits
+
+# The rows and what makes sources of them are imported by the functions that need them:
+# see described_rows.
 
 
-def make_source(key: str, device: DeviceTraits) -> tuple[str, str]:
+def make_source(key: str, device: "DeviceTraits") -> tuple[str, str]:
     """The name and the source of the kernel with this key."""
+    from xpurt.kernels.rows.table import ROWS
+    from xpurt.kernels.sources.source import source_of
+    from xpurt.kernels.sources.typed_functions import kept_source
+
     if key.startswith("compiled;"):
         made = kept_source(key, device)
         return made.entry, made.text
@@ -40,6 +46,9 @@ def kernel_cache() -> DiskCache:
 
 def make_form(index: int, name: str, overload: str) -> str:
     """The name of the op that computes an overload of the row by other ops."""
+    from xpurt.kernels.kinds.decomposed import Decomposed, define
+    from xpurt.kernels.rows.table import ROWS
+
     row = ROWS[index]
     assert isinstance(row, Decomposed)
     return define(row, name, overload)
@@ -62,12 +71,11 @@ def fail(device: str, entry: str, source: str, log: str) -> NoReturn:
 
 
 @cache
-def _own_ops() -> torch.library.Library:
+def _own_ops(schemas: Sequence[str]) -> torch.library.Library:
     """Defines xpurt's own ops, which rows of other ops call."""
     library = torch.library.Library("xpurt", "FRAGMENT")  # type: ignore[no-untyped-call]
-    for row in ROWS:
-        if isinstance(row, CustomKernel) and row.schema:
-            library.define(row.aten.removeprefix("xpurt::") + row.schema)  # type: ignore[no-untyped-call]
+    for schema in schemas:
+        library.define(schema)  # type: ignore[no-untyped-call]
     return library
 
 
@@ -78,13 +86,14 @@ def register() -> None:
     It is not called at import: the lookup of all schemas takes as long as the rest of
     `import xpurt`.
     """
-    _own_ops()
+    kept = kernel_cache() if config().cache_size_bytes > 0 else None
+    made = described_rows(kept)
+    _own_ops(tuple(made["own_ops"]))
     _C.set_source_callbacks(make_source, fail)
     _C.set_form_maker(make_form)
-    if config().cache_size_bytes > 0:
-        kept = kernel_cache()
+    if kept is not None:
         _C.set_binary_callbacks(kept.load, kept.store)
-    _C.add_rows([described(index, row) for index, row in enumerate(ROWS)])
-    _C.add_wider_types([row.described() for row in WIDER_ROWS])
+    _C.add_rows(made["rows"])
+    _C.add_wider_types(made["wider_types"])
     # The thread that builds kernels needs the interpreter and the driver.
     atexit.register(_C.stop_builds)

@@ -48,9 +48,9 @@ class DiskCache:
             return b""
         return binary
 
-    def store(self, identity: bytes, binary: bytes) -> None:
+    def store(self, identity: bytes, binary: bytes, *, warns: bool = True) -> None:
         """Stores the binary. If the folder can't be written to, or belongs to another
-        user, a warning reports this once, and nothing is stored."""
+        user, a warning reports this once if it `warns`, and nothing is stored."""
         if len(binary) + _HASH_BYTES > self.limit_bytes:
             return
         try:
@@ -60,7 +60,8 @@ class DiskCache:
         except FileNotFoundError:
             return  # another process cleared the folder meanwhile
         except OSError as error:
-            self._warn(str(error))
+            if warns:
+                self._warn(str(error))
             return
         self._stored += 1
         if self._stored % _STORED_BETWEEN_TRIMS == 1:
