@@ -1,7 +1,6 @@
 """A working ``xpu`` device for a stock PyTorch wheel."""
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from xpurt.startup import extension, first_use
@@ -11,7 +10,6 @@ if extension.load():
 
     accelerator.activate_at_import()
 
-from xpurt.calibration import calibrate
 from xpurt.cpu_tensors.setting import cpu_kernels, get_cpu_kernels, set_cpu_kernels
 from xpurt.errors import MappingError, XpurtError
 from xpurt.kernels import (
@@ -30,9 +28,6 @@ from xpurt.mapping import (
     unusable_devices,
     xpu_mapping,
 )
-from xpurt.optimization import optimize
-from xpurt.optimization.autocast.block import autocast
-from xpurt.quantization import quantize
 from xpurt.runtime import register_runtime
 from xpurt.sharing.lazy_copies import lazy_copies
 from xpurt.sharing.place import place
@@ -88,21 +83,46 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from xpurt import calibration as calibration
+    from xpurt import optimization as optimization
+    from xpurt import quantization as quantization
+    from xpurt.calibration import calibrate
+    from xpurt.optimization import optimize
+    from xpurt.optimization.autocast.block import autocast
     from xpurt.prototype import PrototypeDevice, prototype_device
+    from xpurt.quantization import quantize
 
     __version__: str
 else:
+    # Loaded when they are asked for: the first use of xpu waits for `import xpurt`.
+    _ROOMS = ("calibration", "optimization", "quantization")
+    _OF_ROOMS = {
+        "PrototypeDevice": "xpurt.prototype",
+        "autocast": "xpurt.optimization.autocast.block",
+        "calibrate": "xpurt.calibration",
+        "optimize": "xpurt.optimization",
+        "prototype_device": "xpurt.prototype",
+        "quantize": "xpurt.quantization",
+    }
 
     def __getattr__(name: str) -> Any:
-        """`__version__` is read from the metadata of the installed package, and prototypes
-        are a room that is loaded when it is asked for."""
-        if name in ("PrototypeDevice", "prototype_device"):
-            return getattr(import_module("xpurt.prototype"), name)
-        if name != "__version__":
-            raise AttributeError(f"module 'xpurt' has no attribute {name!r}")
-        try:
-            return version("xpurt")
-        except PackageNotFoundError:
-            raise AttributeError(
-                "xpurt has no version, as it is imported without being installed"
-            ) from None
+        """The rooms and what they have, and `__version__`, which is read from the
+        metadata of the installed package."""
+        if name in _ROOMS:
+            return import_module(f"xpurt.{name}")
+        if name in _OF_ROOMS:
+            return getattr(import_module(_OF_ROOMS[name]), name)
+        if name == "__version__":
+            return _version()
+        raise AttributeError(f"module 'xpurt' has no attribute {name!r}")
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("xpurt")
+    except PackageNotFoundError:
+        raise AttributeError(
+            "xpurt has no version, as it is imported without being installed"
+        ) from None
