@@ -70,6 +70,7 @@ def test_each_row_is_used(kind: str) -> None:
         (used.guarded_functions, 'GuardedFunction{"A", "b"}', "torch._C.A.b"),
         (used.guarded_functions, 'GuardedFunction{nullptr, "_b"}', "torch._C._b"),
         (used.dispatch_keys, "TORCH_LIBRARY_IMPL(aten, AutocastXPU, m) {", "aten AutocastXPU"),
+        (used.dispatch_keys, "constexpr c10::DispatchKey kSpecialKeys[] = {\n c10::DispatchKey::XPU,\n};", "_ XPU"),
     ],
 )  # fmt: skip
 def test_a_use_is_found(

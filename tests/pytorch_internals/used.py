@@ -193,6 +193,8 @@ _CPP = {
 # Functions of torch._C, and of its types, whose C functions are replaced.
 _GUARDED = re.compile(r'GuardedFunction\{(?:nullptr|"(\w+)"), "(\w+)"\}')
 _KEY = re.compile(r"TORCH_LIBRARY_IMPL\((\w+), (\w+),")
+# The constants of csrc/host/fallbacks.h.
+_FALLBACK_KEYS = re.compile(r"constexpr c10::DispatchKey k\w+Keys?(?:\[\])? =([^;]+);")
 
 
 def cpp_names(source: str) -> set[str]:
@@ -215,7 +217,10 @@ def guarded_functions(source: str) -> set[str]:
 
 def dispatch_keys(source: str) -> set[str]:
     """`_ XPU` for a fallback of all ops, `aten XPU` for ops of a namespace."""
-    return {f"{namespace} {key}" for namespace, key in _KEY.findall(source)}
+    found = {f"{namespace} {key}" for namespace, key in _KEY.findall(source)}
+    for text in _FALLBACK_KEYS.findall(source):
+        found |= {f"_ {key}" for key in re.findall(r"DispatchKey::(\w+)", text)}
+    return found
 
 
 def _collect(files: list[Path], find: object) -> Uses:

@@ -201,17 +201,9 @@ def _manual_seed_all(seed: int) -> None:
         _seed = int(seed)
 
 
-def _is_initialized() -> bool:
-    return _loaded and bool(_torch.xpu.is_initialized())
-
-
-def _is_in_bad_fork() -> bool:
-    return _loaded and torch.xpu._is_in_bad_fork()
-
-
 _ANSWERS: Final[dict[str, Callable[..., object]]] = {
-    "_is_in_bad_fork": _is_in_bad_fork,
-    "is_initialized": _is_initialized,
+    "_is_in_bad_fork": lambda: _loaded and _torch.xpu._is_in_bad_fork(),
+    "is_initialized": lambda: _loaded and bool(_torch.xpu.is_initialized()),
     "manual_seed_all": _manual_seed_all,
 }
 

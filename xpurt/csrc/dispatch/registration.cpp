@@ -1,8 +1,12 @@
 #include "dispatch/registration.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "dispatch/dispatch.h"
 #include "dispatch/special_layouts.h"
@@ -60,13 +64,23 @@ constexpr std::pair<DispatchKey, DispatchKey> kLayoutKeys[] = {
     {DispatchKey::NestedTensorXPU, DispatchKey::NestedTensorCPU},
 };
 
-torch::CppFunction run_of(DispatchKey key, OpRecord& record) {
+c10::KernelFunction run_of(DispatchKey key, OpRecord& record) {
   if (key == DispatchKey::XPU) {
-    return torch::CppFunction::makeFromBoxedFunctor(
+    return c10::KernelFunction::makeFromBoxedFunctor(
         std::make_unique<RunOp<run_op>>(record));
   }
-  return torch::CppFunction::makeFromBoxedFunctor(
+  return c10::KernelFunction::makeFromBoxedFunctor(
       std::make_unique<RunOp<run_special_op>>(record));
+}
+
+std::vector<c10::OperatorHandle> aten_ops() {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  std::vector<c10::OperatorHandle> found;
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    if (!name.name.starts_with("aten::")) continue;
+    if (const auto op = dispatcher.findSchema(name)) found.push_back(*op);
+  }
+  return found;
 }
 
 }  // namespace
@@ -80,20 +94,19 @@ void register_fallbacks() {
   for (const DispatchKey key : kSpecialKeys) register_fallback<run_special_op>(key);
 }
 
+// torch::Library parses the name of each op again, which takes most of the time.
 void register_remaining_ops() {
   auto& dispatcher = c10::Dispatcher::singleton();
-  const std::vector<c10::OperatorName> names = dispatcher.getAllOpNames();
-  for (const auto& [ours, cpu] : kLayoutKeys) {
-    auto* kept =
-        new torch::Library(torch::Library::IMPL, "aten", ours, __FILE__, __LINE__);
-    for (const c10::OperatorName& name : names) {
-      if (!name.name.starts_with("aten::")) continue;
-      const auto op = dispatcher.findOp(name);
-      if (!op || !op->hasSchema() || op->hasKernelForDispatchKey(ours)) continue;
-      const bool is_composite = ours == DispatchKey::XPU && has_host_kernel(*op);
-      if (!is_composite && !op->hasKernelForDispatchKey(cpu)) continue;
-      const std::string full = toString(name);
-      kept->impl(full.c_str(), run_of(ours, op_record(*op)));
+  // Leaked: registered until the process ends.
+  auto& kept = *new std::vector<c10::RegistrationHandleRAII>;
+  for (const c10::OperatorHandle& op : aten_ops()) {
+    for (const auto& [ours, cpu] : kLayoutKeys) {
+      if (op.hasKernelForDispatchKey(ours)) continue;
+      const bool is_composite = ours == DispatchKey::XPU && has_host_kernel(op);
+      if (!is_composite && !op.hasKernelForDispatchKey(cpu)) continue;
+      kept.push_back(dispatcher.registerImpl(op.operator_name(), ours,
+                                             run_of(ours, op_record(op)), std::nullopt,
+                                             nullptr, "registered by xpurt"));
     }
   }
   let_nested_kernels_be_reached();
