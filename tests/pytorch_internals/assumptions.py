@@ -31,6 +31,7 @@ MEMBERS = (
     Member("torch._C._lazy._*", "builtin_function_or_method", "the lazy core's text of a graph, its counters, and its step, which a seed waits for"),
     Member("torch._C._dispatch_get_registrations_for_dispatch_key", "builtin_function_or_method", "kernels that others registered for xpu before xpurt"),
     Member("torch._C._dispatch_dump", "builtin_function_or_method", "which of them xpurt's kernels replaced"),
+    Member("torch._library.simple_registry.singleton.find", "method", "where the fake kernel of a fused op is registered"),
     Member("torch._C._dispatch_has_kernel", "builtin_function_or_method", "whether there is the op that a derivative is registered for"),
     Member("torch._C._distributed_c10d.ProcessGroup*", "", "its `shutdown` is replaced"),
     Member("torch._chunk_cat", "builtin_function_or_method", "an op of FSDP2 on lazy tensors"),

@@ -289,6 +289,11 @@ PATCHES = (
         "a seed is also that of prototype devices whose type PyTorch's function does not know",
     ),
     Patch(
+        ("entry.fake_impl.register(fake)",),
+        (("torch._library.fake_impl.FakeImplHolder:register", "(self, func, source, lib, allow_override)"),),
+        "registers the fake kernel of a fused op, without the search for the caller's lines that `torch.library.register_fake` makes",
+    ),
+    Patch(
         ("ProcessGroup.shutdown",),
         (("torch._C._distributed_c10d.ProcessGroup:shutdown", ""),),
         "collectives of lazy tensors that were traced run before their group ends: `destroy_process_group` calls it first",

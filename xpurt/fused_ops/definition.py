@@ -45,11 +45,21 @@ def define(
     _library.define(schema)  # type: ignore[no-untyped-call]
     _library.impl(name, cpu, "CPU")  # type: ignore[no-untyped-call]
     _library.impl(name, or_on_host(name, xpu, cpu), "XPU")  # type: ignore[no-untyped-call]
-    torch.library.register_fake(f"xpurt::{name}", fake, lib=_library)
+    _register_fake(name, fake)
     if gradient is not None:
         torch.library.register_autograd(
             f"xpurt::{name}", gradient, setup_context=save, lib=_library
         )
+
+
+# `torch.library.register_fake` looks for the caller's lines in all modules, two
+# milliseconds an op, for the message of an error: here that names the function.
+def _register_fake(name: str, fake: Function) -> None:
+    code = fake.__code__
+    source = f"{code.co_filename}:{code.co_firstlineno}"
+    entry = torch._library.simple_registry.singleton.find(f"xpurt::{name}")
+    handle = entry.fake_impl.register(fake, source, lib=_library)
+    _library._registration_handles.append(handle)
 
 
 def define_by_ops(schema: str, function: Function) -> None:
