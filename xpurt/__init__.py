@@ -15,16 +15,13 @@ from xpurt.errors import MappingError, XpurtError
 from xpurt.kernels import (
     get_kernel_policy,
     kernel_policy,
-    op_report,
     set_kernel_policy,
 )
 from xpurt.mapping import (
-    explain,
     get_xpu_mapping,
     physical_devices,
     prefer,
     set_xpu_mapping,
-    timeline,
     unusable_devices,
     xpu_mapping,
 )
@@ -87,6 +84,8 @@ if TYPE_CHECKING:
     from xpurt import optimization as optimization
     from xpurt import quantization as quantization
     from xpurt.calibration import calibrate
+    from xpurt.kernels import op_report
+    from xpurt.mapping import explain, timeline
     from xpurt.optimization import optimize
     from xpurt.optimization.autocast.block import autocast
     from xpurt.prototype import PrototypeDevice, prototype_device
@@ -100,9 +99,12 @@ else:
         "PrototypeDevice": "xpurt.prototype",
         "autocast": "xpurt.optimization.autocast.block",
         "calibrate": "xpurt.calibration",
+        "explain": "xpurt.mapping",
+        "op_report": "xpurt.kernels",
         "optimize": "xpurt.optimization",
         "prototype_device": "xpurt.prototype",
         "quantize": "xpurt.quantization",
+        "timeline": "xpurt.mapping",
     }
 
     def __getattr__(name: str) -> Any:

@@ -31,19 +31,19 @@ from xpurt.kernels.policy import (
     kernel_policy,
     set_kernel_policy,
 )
-from xpurt.kernels.report import (
-    DeviceRow,
-    OpReport,
-    OpRow,
-    add_rows,
-    devices_table,
-    op_report,
-)
 
 if TYPE_CHECKING:
     from xpurt.kernels.catalog import Entry, op_entries
     from xpurt.kernels.kinds.element_types import TYPES, converted, load, store
     from xpurt.kernels.registration import fail, kernel_cache, make_source, register
+    from xpurt.kernels.report import (
+        DeviceRow,
+        OpReport,
+        OpRow,
+        add_rows,
+        devices_table,
+        op_report,
+    )
     from xpurt.kernels.rows.cost_classes import OPS_OF_THEIR_OWN, cost_class
     from xpurt.kernels.rows.table import ROWS
     from xpurt.kernels.sources.typed_functions import (
@@ -98,9 +98,15 @@ __all__ = [
     "set_kernel_policy",
 ]
 
-# Names that need the rows, which have as many modules as the rest of xpurt. The first
-# placement of devices imports them; `import torch` does not.
-_WITH_THE_ROWS = {
+# Names of modules that are imported when these are asked for: most programs need no
+# report, and the rows have as many modules as the rest of xpurt.
+_LATER = {
+    "DeviceRow": "report",
+    "OpReport": "report",
+    "OpRow": "report",
+    "add_rows": "report",
+    "devices_table": "report",
+    "op_report": "report",
     "Entry": "catalog",
     "op_entries": "catalog",
     "fail": "registration",
@@ -123,7 +129,7 @@ _WITH_THE_ROWS = {
 
 
 def __getattr__(name: str) -> Any:
-    module = _WITH_THE_ROWS.get(name)
+    module = _LATER.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{module}"), name)

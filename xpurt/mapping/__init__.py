@@ -18,19 +18,7 @@ from xpurt import _C, kernels
 from xpurt.config import config, names_a_mapping
 from xpurt.errors import MappingError, XpurtError
 from xpurt.mapping import devices as _devices
-from xpurt.mapping.auto import (
-    ExplainedGraph,
-    Explanation,
-    FormTimes,
-    Timeline,
-    explain,
-    explain_graph,
-    identity,
-    install_costs,
-    is_explaining,
-    preference,
-    timeline,
-)
+from xpurt.mapping.auto import identity, install_costs, preference
 from xpurt.mapping.devices import (
     PhysicalDevice,
     physical_devices,
@@ -51,8 +39,16 @@ from xpurt.startup import accelerator, extension, first_use, launch
 from xpurt.startup.extras import tool
 
 if TYPE_CHECKING:
+    from xpurt.mapping.auto.explained_graphs import (
+        ExplainedGraph,
+        FormTimes,
+        explain_graph,
+        is_explaining,
+    )
+    from xpurt.mapping.auto.explanation import Explanation, explain
     from xpurt.mapping.auto.planning import Schedule, TaskGraph
     from xpurt.mapping.auto.planning.plan import plan
+    from xpurt.mapping.auto.timeline import Timeline, timeline
 
 __all__ = [
     "ExplainedGraph",
@@ -89,8 +85,15 @@ __all__ = [
     "xpu_mapping",
 ]
 
-# Imported at their first use, since most programs never plan, and the import takes time.
-_OF_PLANNING = ("Schedule", "TaskGraph", "plan")
+# Imported at their first use, since most programs need none, and the import takes time:
+# names by the module of `xpurt.mapping.auto` that has them.
+_LATER = {
+    **dict.fromkeys(("Schedule", "TaskGraph", "plan"), "planning"),
+    **dict.fromkeys(("Explanation", "explain"), "explanation"),
+    **dict.fromkeys(("ExplainedGraph", "FormTimes"), "explained_graphs"),
+    **dict.fromkeys(("explain_graph", "is_explaining"), "explained_graphs"),
+    **dict.fromkeys(("Timeline", "timeline"), "timeline"),
+}
 # These are in the package xpurt_tools.
 _OF_THE_SIMULATOR = (
     *("CoExecution", "IndependentChains", "SimulatedDevice", "Simulation"),
@@ -117,8 +120,8 @@ _after: dict[object, Callback] = {}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OF_PLANNING:
-        return getattr(import_module("xpurt.mapping.auto.planning"), name)
+    if name in _LATER:
+        return getattr(import_module(f"xpurt.mapping.auto.{_LATER[name]}"), name)
     if name in _OF_THE_SIMULATOR:
         return getattr(tool("simulation", f"xpurt.mapping.{name}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,8 @@
-"""AUTO: the choice of a device for each op. The extension gets the costs as data."""
+"""AUTO: the choice of a device for each op. The extension gets the costs as data.
+
+`explanation`, `explained_graphs` and `timeline` are imported at their first use, by
+`xpurt.mapping`.
+"""
 
 from xpurt.mapping.auto.costs import (
     DeviceCost,
@@ -6,30 +10,12 @@ from xpurt.mapping.auto.costs import (
     identity,
     install_costs,
 )
-from xpurt.mapping.auto.explained_graphs import (
-    ExplainedGraph,
-    FormTimes,
-    explain_graph,
-    is_explaining,
-)
-from xpurt.mapping.auto.explanation import Candidate, ExplainedOp, Explanation, explain
 from xpurt.mapping.auto.preference import preference
-from xpurt.mapping.auto.timeline import Timeline, timeline
 
 __all__ = [
-    "Candidate",
     "DeviceCost",
-    "ExplainedGraph",
-    "ExplainedOp",
-    "Explanation",
-    "FormTimes",
-    "Timeline",
     "device_cost",
-    "explain",
-    "explain_graph",
     "identity",
     "install_costs",
-    "is_explaining",
     "preference",
-    "timeline",
 ]
