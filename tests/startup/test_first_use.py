@@ -241,6 +241,27 @@ except Exception as error:
     assert ended.stderr.count("no xpu device: no libsycl") == 1, ended.stderr
 
 
+@pytest.mark.parametrize("autoload", ["1", "0"])
+def test_the_fallback_runs_an_op_of_another_library(autoload: str) -> None:
+    """With the fallbacks of `import torch`, which stay, and with the extension's own."""
+    code = """
+import torch, xpurt
+library = torch.library.Library("mine", "DEF")
+library.define("twice(Tensor x) -> Tensor")
+library.impl("twice", lambda x: 2 * x, "CPU")
+x = torch.ones(2, device="xpu")
+print(torch.ops.mine.twice(x).tolist(), torch.ops.mine.twice(x).device)
+sparse = x.to_sparse()
+print(torch.sparse.sum(sparse).item())
+dump = torch._C._dispatch_dump_table("mine::twice")
+print(*[line for line in dump.splitlines() if line.startswith("XPU:")])
+"""
+    lines = output(code, TORCH_DEVICE_BACKEND_AUTOLOAD=autoload).splitlines()
+    assert lines[:2] == ["[2.0, 2.0] xpu:0", "2.0"]
+    registered = "first_use/module" if autoload == "1" else "dispatch/registration"
+    assert f"{registered}.cpp" in lines[2]
+
+
 @pytest.mark.parametrize("name", ["XPURT_LAZY_COPIES", "XPURT_CPU_KERNELS"])
 def test_a_setting_of_cpu_tensors_loads_xpurt_at_once(name: str) -> None:
     code = "import sys, torch; print('xpurt._C' in sys.modules)"
