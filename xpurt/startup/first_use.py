@@ -2,11 +2,11 @@
 
 Note [First use in Python]
 ~~~~~~~~~~~~~~~~~~~~~~~~~~
-xpurt and the libraries of SYCL and oneDNN take half a second to load. A program on CPU
-tensors needs none of it, so `import torch` loads this module alone. What such a program
-asks about xpu is answered here, for example by ``torch.manual_seed``. Anything else is
-the first use of xpu: it imports xpurt, and then goes on as if that had been imported
-by `import torch`. It is noticed
+xpurt and the libraries of SYCL and oneDNN take a quarter of a second to load. A program
+on CPU tensors needs none of it, so `import torch` loads this module alone. What such a
+program asks about xpu is answered here, for example by ``torch.manual_seed``. Anything
+else is the first use of xpu: it imports xpurt, and then goes on as if that had been
+imported by `import torch`. It is noticed
 
 - by an attribute of ``torch.xpu``, which all of PyTorch's Python code reads, and C++
   before it makes a tensor on xpu for Python;

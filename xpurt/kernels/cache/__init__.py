@@ -1,2 +1,2 @@
-"""Files that processes share: binaries of built kernels. Imports no other folder of
-kernels."""
+"""Files that processes share: binaries of built kernels, and the described rows.
+Imports no other folder of kernels."""

@@ -1,9 +1,9 @@
 """A disk cache of the binaries that drivers build from kernels, shared by processes.
 
-One file per binary. Its name is the hash of everything that the binary depends on. A
-file begins with the hash of its content, which reveals damage; the kernel of a damaged
-file is built again. A file that another user could have written is never loaded: see
-private_file.
+One file per binary, and one of what C++ reads of the rows. Its name is the hash of
+everything that the content depends on. A file begins with the hash of its content, which
+reveals damage; what a damaged file held is made again. A file that another user could
+have written is never loaded: see private_file.
 """
 
 import hashlib
