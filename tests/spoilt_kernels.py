@@ -5,13 +5,14 @@ SPOILT = """
 import warnings
 from xpurt import _C
 from xpurt.kernels import registration
+from xpurt.kernels.rows.table import ROWS
 
 asked = []  # keys of kernels that may be spoilt
 
 def spoil(*names, when=lambda: True):
     def make_source(key, traits):
         entry, source = registration.make_source(key, traits)
-        row = registration.ROWS[int(key.split(";")[0])]
+        row = ROWS[int(key.split(";")[0])]
         step = key.split(";")[2]
         if row.aten not in names and f"{row.aten}/{step}" not in names:
             return entry, source

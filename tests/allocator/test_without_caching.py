@@ -59,10 +59,11 @@ OVERRUN = """
 import torch, xpurt
 from xpurt import _C
 from xpurt.kernels import registration
+from xpurt.kernels.rows.table import ROWS
 
 def make_source(key, traits):
     entry, source = registration.make_source(key, traits)
-    if registration.ROWS[int(key.split(";")[0])].aten == "erfinv":
+    if ROWS[int(key.split(";")[0])].aten == "erfinv":
         source = source.replace("columns = layout.size[0]", "columns = layout.size[0] + 1")
     return entry, source
 

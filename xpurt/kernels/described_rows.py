@@ -4,8 +4,8 @@ To import the rows and to describe them takes a tenth of a second. Most processe
 no kernel, and need nothing else of them.
 """
 
+import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TypedDict
 
@@ -44,19 +44,17 @@ def described_rows(kept: DiskCache | None) -> DescribedRows:
 
 
 def identity_of_rows() -> bytes | None:
-    """Another one after each change of a module that describes rows, by the sizes and
-    times of the files, as Python knows its own kept bytecode, and for each version of
-    PyTorch. None if the modules are no files."""
-    files = sorted(_files())
-    if len(files) < len(_SOURCES):
+    """Another one after each change of a module that describes rows, and for each version
+    of PyTorch. By the contents: installed files may have the time of any build. None if
+    the modules are no files."""
+    files = sorted(p for folder in _SOURCES for p in (_FOLDER / folder).rglob("*.py"))
+    if not files:
         return None
-    return f"described rows {torch.__version__} {files}".encode()
-
-
-def _files() -> Iterator[tuple[str, int, int]]:
-    for path in (p for folder in _SOURCES for p in (_FOLDER / folder).rglob("*.py")):
-        status = path.stat()
-        yield str(path), status.st_size, status.st_mtime_ns
+    content = hashlib.sha256()
+    for path in files:
+        content.update(f"{path.relative_to(_FOLDER)}\n".encode())
+        content.update(path.read_bytes())
+    return f"described rows {torch.__version__} {content.hexdigest()}".encode()
 
 
 def describe() -> DescribedRows:
