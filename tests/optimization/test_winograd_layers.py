@@ -16,7 +16,7 @@ import xpurt
 from xpurt.functional import winograd
 from xpurt.functional.activations import NONE, Activation
 from xpurt.functional.convolutions import BatchNorm, Geometry
-from xpurt.functional.winograd import BLOCKS, pack_winograd_weight
+from xpurt.functional.winograd import BLOCKS, PANEL, pack_winograd_weight
 from xpurt.optimization import fused_convolution
 from xpurt.optimization.packed_weights import forget_packs
 
@@ -258,7 +258,7 @@ def test_the_policy_for_kernels_on_the_queue(
         assert not used(layer, x)
 
 
-WEIGHT = torch.zeros(36, 1, 16, 32)
+WEIGHT = torch.zeros(36, 32 // PANEL, 16, PANEL)
 REFUSED: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
     "type": (
         (images(1, 16, 8, 8).double(), WEIGHT, None, None, [1, 1], False),
@@ -269,15 +269,15 @@ REFUSED: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
         ValueError, "4 dimensions, or of 5 of which the last is a block of .* channels",
     ),
     "format": (
-        (images(1, 16, 8, 8), torch.zeros(36, 1, 32, 16).mT, None, None, [1, 1], False),
+        (images(1, 16, 8, 8), torch.zeros(36, 32 // PANEL, PANEL, 16).mT, None, None, [1, 1], False),
         ValueError, "a weight that is contiguous",
     ),
     "weight": (
         (images(1, 32, 8, 8), WEIGHT, None, None, [1, 1], False),
-        ValueError, r"transformed weight of shape \(36, out_channels / 32, 32, 32\)",
+        ValueError, rf"transformed weight of shape \(36, out_channels / {PANEL}, 32, {PANEL}\)",
     ),
     "channels": (
-        (images(1, 8, 8, 8), torch.zeros(36, 1, 8, 32), None, None, [1, 1], False),
+        (images(1, 8, 8, 8), torch.zeros(36, 32 // PANEL, 8, PANEL), None, None, [1, 1], False),
         ValueError, "a multiple of 16 input channels; found 8",
     ),
     "padding": (
@@ -333,7 +333,7 @@ def test_values_with_avx2() -> None:
         """
         import torch, xpurt
         from torch.nn import functional as F
-        from xpurt.functional.winograd import BLOCKS, pack_winograd_weight
+        from xpurt.functional.winograd import BLOCKS, PANEL, pack_winograd_weight
 
         torch.ones(1, device="xpu")
         assert BLOCKS == (8, 16)

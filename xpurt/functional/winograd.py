@@ -43,10 +43,13 @@ BLOCKS: Final = {"AVX2": (8, 16), "AVX512": (16,)}.get(
     torch.backends.cpu.get_cpu_capability(), ()
 )
 
-_CHANNELS: Final = 16  # input channels are a multiple
+# The channels of a layer are multiples of these.
+_IN_CHANNELS: Final = 16
+_OUT_CHANNELS: Final = 32
 _POINTS: Final = (5 / 8, 3 / 2)  # A and B of the transforms of tiles
 _PRODUCTS: Final = 36  # numbers of a transformed tile
-_PANEL: Final = 32  # output channels that are multiplied at a time
+# Output channels that are multiplied at a time: two registers.
+PANEL: Final = 16 if torch.backends.cpu.get_cpu_capability() == "AVX2" else 32
 _TILE: Final = 4  # rows and columns of results
 _MOST_MULTIPLICATIONS: Final = 0.5  # of those of a direct convolution
 _LEAST_TILES: Final = 8  # per thread
@@ -61,8 +64,8 @@ def takes_winograd(weight: Tensor, geometry: Geometry, x: Tensor) -> bool:
         and geometry.stride == geometry.dilation == (1, 1)
         and geometry.groups == 1
         and x.dtype == torch.float32
-        and weight.shape[1] % _CHANNELS == 0
-        and weight.shape[0] % _PANEL == 0
+        and weight.shape[1] % _IN_CHANNELS == 0
+        and weight.shape[0] % _OUT_CHANNELS == 0
         and _pays(x.shape, geometry.padding)
         and _is_allowed()
         and bool(BLOCKS)
@@ -71,7 +74,7 @@ def takes_winograd(weight: Tensor, geometry: Geometry, x: Tensor) -> bool:
 
 
 def pack_winograd_weight(weight: Tensor) -> Tensor:
-    """weight: (out, in, 3, 3). Returns (36, out / 32, in, 32), in float32, on the
+    """weight: (out, in, 3, 3). Returns (36, out / PANEL, in, PANEL), in float32, on the
     weight's device. Computed in float64 on the host."""
     a, b = _POINTS
     rows = [[1 / (a * a * b * b), 0.0, 0.0]]
@@ -82,7 +85,7 @@ def pack_winograd_weight(weight: Tensor) -> Tensor:
     rows.append([0.0, 0.0, 1.0])
     to = torch.tensor(rows, dtype=torch.float64)
     made = torch.einsum("ai,ocij,bj->abco", to, weight.cpu().double(), to)
-    panels = made.reshape(_PRODUCTS, weight.shape[1], -1, _PANEL).transpose(1, 2)
+    panels = made.reshape(_PRODUCTS, weight.shape[1], -1, PANEL).transpose(1, 2)
     return panels.to(weight.device, torch.float32).contiguous()
 
 

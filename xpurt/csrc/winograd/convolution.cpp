@@ -68,14 +68,14 @@ void compute(const Kernels& kernels, const TiledConvolution& conv, const float* 
     transform_input(kernels, conv, input, part.first + begin, end - begin, tiles,
                     made + begin * tiles.row_stride);
   });
-  const int64_t panels = conv.out_channels / kPanel;
+  const int64_t panels = conv.out_channels / kernels.panel;
   at::parallel_for(0, kProducts * panels, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) {
       const int64_t product = at / panels;
-      const int64_t column = at % panels * kPanel;
+      const int64_t column = at % panels * kernels.panel;
       kernels.multiply_panel(
           made + product * tiles.stride, tiles.row_stride, part.count,
-          weight + at * conv.in_channels * kPanel, conv.in_channels,
+          weight + at * conv.in_channels * kernels.panel, conv.in_channels,
           multiplied + product * products.stride + column, products.row_stride);
     }
   });

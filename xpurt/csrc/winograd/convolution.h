@@ -25,9 +25,9 @@ namespace xpurt {
 // Parts are computed at the same time where there are enough of them. Else the threads
 // divide each step of a part: a thread then reads a part of the weight only.
 
-// input and result: images, see tiles.h; weight: (36, out_channels / kPanel,
-// in_channels, kPanel). in_channels is a multiple of kChannels, out_channels one of
-// kPanel. Runs on PyTorch's threads.
+// input and result: images, see tiles.h; weight: (36, out_channels / panel,
+// in_channels, panel). in_channels is a multiple of kChannels, out_channels one of
+// panel. Runs on PyTorch's threads.
 void winograd_convolution(const Kernels& kernels, const TiledConvolution& conv,
                           const float* input, const float* weight,
                           const Epilogue& epilogue, float* result);

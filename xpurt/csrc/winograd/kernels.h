@@ -27,6 +27,7 @@ struct Channels {
 
 struct Kernels {
   int64_t lanes;  // whole ones make a block of channels
+  int64_t panel;  // adjacent columns of a packed weight
   // A part's matrices in floats, so that they stay in the cache of a core, and its
   // fewest tiles, which a read of the weight serves.
   int64_t part_floats;
@@ -36,7 +37,7 @@ struct Kernels {
   void (*transform_tile)(const Pixel<const float>* pixels, Channels channels,
                          int64_t stride, float* made);
 
-  // (rows, inner) times (inner, kPanel). left: rows `left_stride` floats apart; panel:
+  // (rows, inner) times (inner, panel). left: rows `left_stride` floats apart; panel:
   // contiguous; product: rows `product_stride` floats apart.
   void (*multiply_panel)(const float* left, int64_t left_stride, int64_t rows,
                          const float* panel, int64_t inner, float* product,

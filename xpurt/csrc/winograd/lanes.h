@@ -21,7 +21,8 @@ namespace NAMESPACE {
 
 constexpr int64_t kLanes = LANES;
 constexpr int64_t kMostRows = MOST_ROWS;
-static_assert(kChannels % kLanes == 0 && kPanel % (2 * kLanes) == 0);
+constexpr int64_t kPanel = 2 * kLanes;
+static_assert(kChannels % kLanes == 0);
 
 using Lanes = float __attribute__((vector_size(4 * LANES)));
 
@@ -138,14 +139,12 @@ static void multiply_panel(const float* left, int64_t left_stride, int64_t rows,
                            int64_t product_stride) {
   // Groups of about equal size: a group of few rows reads the panel for little.
   const int64_t groups = (rows + kMostRows - 1) / kMostRows;
-  for (int64_t column = 0; column < kPanel; column += 2 * kLanes) {
-    for (int64_t group = 0; group < groups; ++group) {
-      const int64_t begin = group * rows / groups;
-      const int64_t end = (group + 1) * rows / groups;
-      kMultiplyRows[end - begin - 1](
-          left + begin * left_stride, left_stride, panel + column, inner,
-          product + begin * product_stride + column, product_stride);
-    }
+  for (int64_t group = 0; group < groups; ++group) {
+    const int64_t begin = group * rows / groups;
+    const int64_t end = (group + 1) * rows / groups;
+    kMultiplyRows[end - begin - 1](left + begin * left_stride, left_stride, panel,
+                                   inner, product + begin * product_stride,
+                                   product_stride);
   }
 }
 
@@ -184,6 +183,7 @@ static OF_LANES void finish_tile(const float* products, int64_t stride,
 }  // namespace NAMESPACE
 
 const Kernels KERNELS{LANES,
+                      2 * LANES,
                       PART_FLOATS,
                       LEAST_PART,
                       &NAMESPACE::transform_tile,

@@ -68,21 +68,22 @@ TiledConvolution checked(const Tensor& input, const Tensor& weight,
   const int64_t channels = input.size(1) * std::max<int64_t>(block, 1);
   check_type("images", input);
   check_values("a weight", weight);
-  TORCH_CHECK_VALUE(weight.dim() == 4 && weight.size(0) == kProducts &&
-                        weight.size(2) == channels && weight.size(3) == kPanel,
-                    kName, " wants a transformed weight of shape (", kProducts,
-                    ", out_channels / ", kPanel, ", ", channels, ", ", kPanel,
-                    "); found ", weight.sizes(),
-                    ". Pack the weight for these images again");
+  TORCH_CHECK_VALUE(
+      weight.dim() == 4 && weight.size(0) == kProducts && weight.size(2) == channels &&
+          weight.size(3) == winograd_kernels()->panel,
+      kName, " wants a transformed weight of shape (", kProducts, ", out_channels / ",
+      winograd_kernels()->panel, ", ", channels, ", ", winograd_kernels()->panel,
+      "); found ", weight.sizes(), ". Pack the weight for these images again");
   TORCH_CHECK_VALUE(channels % kChannels == 0, kName, " wants a multiple of ",
                     kChannels, " input channels; found ", channels,
                     ". Use torch.nn.functional.conv2d");
   TORCH_CHECK_VALUE(padding.size() == 2 && padding[0] >= 0 && padding[1] >= 0, kName,
                     " wants a padding of two numbers that are not negative; found ",
                     padding);
-  const TiledConvolution conv{
-      block,         input.size(0), channels,   weight.size(1) * kPanel,
-      input.size(2), input.size(3), padding[0], padding[1]};
+  const TiledConvolution conv{block,         input.size(0),
+                              channels,      weight.size(1) * winograd_kernels()->panel,
+                              input.size(2), input.size(3),
+                              padding[0],    padding[1]};
   TORCH_CHECK_VALUE(conv.out_height() > 0 && conv.out_width() > 0, kName,
                     " wants images of 3x3 or more with their padding; found ",
                     input.sizes(), " and a padding of ", padding,

@@ -8,7 +8,6 @@ namespace xpurt {
 constexpr int64_t kResults = 4;    // rows and columns of results of a tile
 constexpr int64_t kPixels = 6;     // rows and columns of the image that they need
 constexpr int64_t kProducts = 36;  // numbers of a transformed tile, per channel
-constexpr int64_t kPanel = 32;     // adjacent columns of a packed weight
 constexpr int64_t kChannels = 16;  // input channels are a multiple
 
 // Images are in channels last, (images, height, width, channels), or in blocks of
