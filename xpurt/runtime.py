@@ -25,6 +25,10 @@ _DEVICE_TYPES: Final = (
     "privateuseone",
 )
 
+# The layout that proposals for PyTorch write as torch.mkldnn.
+if not hasattr(torch, "mkldnn"):
+    torch.mkldnn = torch._mkldnn  # type: ignore[attr-defined]
+
 # Stands for an attribute that was not there.
 _ABSENT: Final = object()
 

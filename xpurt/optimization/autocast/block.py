@@ -15,10 +15,6 @@ from xpurt.optimization.autocast import open_block
 _DEVICE_TYPES: Final = ("cpu", "xpu")
 _DTYPES: Final = (torch.bfloat16, torch.float16, torch.float32, torch.int8)
 
-# The layout that proposals for PyTorch write as torch.mkldnn.
-if not hasattr(torch, "mkldnn"):
-    torch.mkldnn = torch._mkldnn  # type: ignore[attr-defined]
-
 
 class autocast(torch.autocast):
     """A block, or a decorator, in which convolutions and matrix products compute in
