@@ -266,7 +266,7 @@ REFUSED: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
     ),
     "dimensions": (
         (torch.zeros(16, 8, 8), WEIGHT, None, None, [1, 1], False),
-        ValueError, "4 dimensions, or of 5 of which the last is a block of .* channels",
+        ValueError, "4 dimensions, or of 5 of which the last is a block of 16",
     ),
     "format": (
         (images(1, 16, 8, 8), torch.zeros(36, 32 // PANEL, PANEL, 16).mT, None, None, [1, 1], False),
