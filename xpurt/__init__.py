@@ -113,7 +113,9 @@ else:
         if name in _ROOMS:
             return import_module(f"xpurt.{name}")
         if name in _OF_ROOMS:
-            return getattr(import_module(_OF_ROOMS[name]), name)
+            found = getattr(import_module(_OF_ROOMS[name]), name)
+            globals()[name] = found  # programs ask for autocast at each block
+            return found
         if name == "__version__":
             return _version()
         raise AttributeError(f"module 'xpurt' has no attribute {name!r}")

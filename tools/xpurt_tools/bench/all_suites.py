@@ -45,21 +45,16 @@ class Part:
 
 
 def parts_of(suites: Sequence[Suite]) -> Iterator[Part]:
-    """Suites with limits for processor time get one thread, those with all ops in OpenCL
-    C beside eager xpu the virtual GPU."""
+    """Suites with all ops in OpenCL C beside eager xpu get the virtual GPU, and others
+    with limits for processor time one thread."""
     for suite in suites:
-        one_core = suite.processor and suite.beside != "eager"
-        yield Part(
-            suite.name,
-            sum(map(_parts, suite.rows)),
-            mapping="GPU" if suite.beside == "eager" else "CPU",
-            variables=ONE_CORE
-            if one_core
-            else {"XPURT_VIRTUAL_GPU": "strict"}
-            if suite.beside == "eager"
-            else {},
-            one_core=one_core,
-        )
+        parts = sum(map(_parts, suite.rows))
+        if suite.beside == "eager":
+            yield Part(suite.name, parts, "GPU", {"XPURT_VIRTUAL_GPU": "strict"})
+        elif suite.processor:
+            yield Part(suite.name, parts, variables=ONE_CORE, one_core=True)
+        else:
+            yield Part(suite.name, parts)
     yield Part(AUTO, AUTO_PARTS)
 
 

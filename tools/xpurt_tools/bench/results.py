@@ -35,7 +35,8 @@ class RowResult:
     CPU allocator; equal to `ratio` if a call on the CPU causes none, None if malloc
     can't be made to keep memory. processor: of processor times. faults: page faults of a
     call on the CPU, as in a user's program. load: of the machine, see `CalibrationLoop`.
-    tiers: calls of ops per tier, of one call on xpu. cpu_bytes, xpu_bytes: of a row whose memory is compared, and not its time.
+    tiers: calls of ops per tier, of one call on xpu. cpu_bytes, xpu_bytes: of a row whose
+    memory is compared, and not its time.
     """
 
     name: str
