@@ -30,8 +30,10 @@ SHELL := /bin/bash
 # The version is written out: a local index may find a wheel by no other name.
 TORCH ?= torch==2.13.0
 VENV ?= .venv
-# The number of processes that run tests; each gets whole files.
+# The number of processes that run tests; each gets whole files. One that a test ends is
+# replaced once: its file is run again at the end, where the same test may end it again.
 WORKERS ?= 2
+PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 1
 CUDA_VENV ?= .venv-cuda
 ARGS ?=
 
@@ -69,11 +71,11 @@ demo: install
 	$(BIN)/python -m xpurt demo $(ARGS)
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 # The cases that tests/pairwise.py leaves out, and what is marked so.
 test-rest: $(STAMPS)/tools install
-	$(BIN)/python -m pytest -m "rest and not slow and not programs" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -m "rest and not slow and not programs" $(PARALLEL) $(ARGS)
 
 # A few minutes: what depends most on the version of PyTorch.
 test-quick: $(STAMPS)/tools install
