@@ -17,11 +17,14 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 from xpurt.compiler.frozen import convolutions, forms, primitives, products
+from xpurt.functional.winograd import PANEL
 
 pytestmark = pytest.mark.mappings("CPU")
 
 PRODUCT = torch.ops.xpurt.fused_product.default
+PANELS = torch.ops.xpurt.panel_linear.default
 CONVOLUTION = torch.ops.xpurt.fused_convolution.default
+OPS = (PRODUCT, PANELS, CONVOLUTION)
 
 Function = Callable[..., Any]
 
@@ -78,17 +81,43 @@ def fused(
     expected = function(*inputs)
     found = graph(*inputs)
     assert_close(found, expected, rtol=2e-5, atol=2e-5)
-    made = [each for each in graph.graph.nodes if each.target in (PRODUCT, CONVOLUTION)]
+    made = [each for each in graph.graph.nodes if each.target in OPS]
     assert was_changed == bool(made)
     return made
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations_of_products(name: str, numbers: Callable[..., Tensor]) -> None:
-    weight, bias, x = numbers(8, 16), numbers(16), numbers(4, 8)
+    columns = PANEL + 1
+    weight, bias, x = numbers(8, columns), numbers(columns), numbers(4, 8)
     function, activation = ACTIVATIONS[name]
     made = fused(products.replace, lambda x: function(torch.addmm(bias, x, weight)), x)
     assert [each.args[5:] for each in made] == [activation]
+
+
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() != "AVX2",
+    reason="products of panels want AVX2",
+)
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("name", ["relu", "gelu"])
+def test_products_of_panels(
+    name: str, biased: bool, numbers: Callable[..., Tensor]
+) -> None:
+    weight, bias, x, other = (
+        numbers(*sizes)
+        for sizes in ((8, 2 * PANEL), (2 * PANEL,), (4, 8), (4, 2 * PANEL))
+    )
+    function, _ = ACTIVATIONS[name]
+
+    def model(x: Tensor, other: Tensor) -> Tensor:
+        y = torch.addmm(bias, x, weight) if biased else torch.mm(x, weight)
+        return function(y + other)  # type: ignore[no-any-return]
+
+    (made,) = fused(products.replace, model, x, other)
+    assert made.target == PANELS
+    assert made.args[3] is not None
+    assert made.args[4] == (name == "relu")
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)

@@ -69,7 +69,7 @@ def takes_winograd(weight: Tensor, geometry: Geometry, x: Tensor) -> bool:
         and _pays(x.shape, geometry.padding)
         and _is_allowed()
         and bool(BLOCKS)
-        and (x.device.type == "cpu" or _is_memory_of_host(x))
+        and (x.device.type == "cpu" or is_memory_of_host(x))
     )
 
 
@@ -104,6 +104,6 @@ def _is_allowed() -> bool:
     return found != "ieee"
 
 
-def _is_memory_of_host(x: Tensor) -> bool:
+def is_memory_of_host(x: Tensor) -> bool:
     """Whether the processor computes ops of the device on the same bytes, and may."""
     return _C.is_host(x.device.index or 0) and _C.kernel_policy() != "sycl"

@@ -5,7 +5,7 @@ elements. So a pattern is traced with the same decompositions, and found again i
 program's graph by its structure.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -31,13 +31,16 @@ class Epilogue:
     activation: Activation = NONE
 
 
-def epilogue_of(node: Node) -> Epilogue:
-    """The longest epilogue of a node. No other node may read what is between."""
+def epilogue_of(node: Node, activations: Collection[str] | None = None) -> Epilogue:
+    """The longest epilogue of a node. No other node may read what is between.
+    activations: the names of those that can be part of it; by default all."""
     other, last = _added(node), node
     if other is not None:
         (last,) = node.users
     dtype = node.meta["val"].dtype
     for pattern in _patterns(dtype):
+        if activations is not None and pattern.activation.name not in activations:
+            continue
         end = _match(pattern.graph, last)
         if end is not None:
             return Epilogue(end, other, pattern.activation)

@@ -24,6 +24,7 @@ def define() -> None:
         "fused_convolution": convolutions.fake,
         "fused_product": products.fake,
         "winograd_conv2d": convolutions.fake_winograd,
+        "panel_linear": products.fake_panels,
     }
     for name, fake in fakes.items():
         torch.library.register_fake(f"xpurt::{name}", fake)

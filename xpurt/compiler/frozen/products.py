@@ -1,11 +1,12 @@
-"""Matrix products of the sycl form as oneDNN primitives: with what follows them, and
-with constant weights packed.
+"""Matrix products of the sycl form as oneDNN primitives, or products of panels: with what
+follows them, and with constant weights packed.
 
 As for convolutions, only with frozen parameters: see Note [Convolutions of compiled
 graphs]. A linear layer of a batch of sequences is a product of matrices between two
 views. What follows the second view is computed with the product, too.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from xpurt.compiler.frozen.weights import (
     packing_operands,
 )
 from xpurt.compiler.graph_nodes import call
+from xpurt.functional.panels import pack_panels, takes_panels
 
 _VIEWS: Final = (torch.ops.aten.reshape.default, torch.ops.aten.view.default)
 
@@ -68,24 +70,32 @@ class _Product:
 
 
 def _replace(graph: GraphModule, of: _Product) -> bool:
-    after = _epilogue_of(of.node)
-    operands = packing_operands(of.node, of.input, of.constant, of.bias, after)
-    arguments = of.arguments(*operands, after)
+    by_panels = takes_panels(of.input.meta["val"], of.constant.t())
+    after = _epilogue_of(of.node, ("relu",) if by_panels else None)
     result = of.node.meta["val"]
     made, aten = graph.graph, torch.ops.aten
     with made.inserting_before(after.last):
-        pack = torch.ops.xpurt.pack_product_weight
-        weight = packed_weight(graph, pack, arguments, of.weight, of.node)
+        if by_panels:
+            arguments: Any = (of.constant.t(),)
+            weight = packed_weight(graph, pack_panels, arguments, of.weight, of.node)
+        else:
+            operands = packing_operands(of.node, of.input, of.constant, of.bias, after)
+            arguments = of.arguments(*operands, after)
+            pack = torch.ops.xpurt.pack_product_weight
+            weight = packed_weight(graph, pack, arguments, of.weight, of.node)
         if weight is None:
             return False
         other = after.other
         if other is not None:
             other = call(made, aten.reshape.default, other, list(result.size()))
-        product = call(
-            made,
-            torch.ops.xpurt.fused_product.default,
-            *of.arguments(of.input, weight, of.bias, other, after),
-        )
+        if by_panels:
+            op = torch.ops.xpurt.panel_linear.default
+            relu = after.activation.name == "relu"
+            arguments = (of.input, weight, of.bias, other, relu)
+        else:
+            op = torch.ops.xpurt.fused_product.default
+            arguments = of.arguments(of.input, weight, of.bias, other, after)
+        product = call(made, op, *arguments)
         sizes = list(after.last.meta["val"].size())
         if sizes != list(result.size()):
             product = call(made, aten.reshape.default, product, sizes)
@@ -93,15 +103,15 @@ def _replace(graph: GraphModule, of: _Product) -> bool:
     return True
 
 
-def _epilogue_of(node: Node) -> Epilogue:
+def _epilogue_of(node: Node, activations: Collection[str] | None) -> Epilogue:
     """Of the product itself, or of the view that alone reads it. What is added is by
-    rows, as the product is."""
+    rows, as the product is. activations: see epilogue_of."""
     start = node
     if len(node.users) == 1:
         (reader,) = node.users
         if reader.target in _VIEWS:
             start = reader
-    found = epilogue_of(start)
+    found = epilogue_of(start, activations)
     by_rows = found.other is None or found.other.meta["val"].is_contiguous()
     return found if by_rows else Epilogue(start)
 
@@ -118,3 +128,15 @@ def fake(
 ) -> Tensor:
     """The result of `xpurt::fused_product`, without elements."""
     return input.new_empty([*input.shape[:-1], weight_sizes[-1]])
+
+
+def fake_panels(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    other: Tensor | None,
+    relu: bool,
+) -> Tensor:
+    """The result of `xpurt::panel_linear`, without elements."""
+    panels, _, panel = weight.shape
+    return input.new_empty(input.shape[0], panels * panel)

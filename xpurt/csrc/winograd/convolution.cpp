@@ -76,7 +76,7 @@ void compute(const Kernels& kernels, const TiledConvolution& conv, const float* 
       kernels.multiply_panel(
           made + product * tiles.stride, tiles.row_stride, part.count,
           weight + at * conv.in_channels * kernels.panel, conv.in_channels,
-          multiplied + product * products.stride + column, products.row_stride);
+          multiplied + product * products.stride + column, products.row_stride, {});
     }
   });
   at::parallel_for(0, part.count, kGrain, [&](int64_t begin, int64_t end) {

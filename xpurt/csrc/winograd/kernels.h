@@ -25,6 +25,16 @@ struct Channels {
   int64_t adjacent;
 };
 
+// Rows that are added to those of a product, `stride` floats apart; or null.
+struct Added {
+  Added after(int64_t rows) const {
+    return first == nullptr ? *this : Added{first + rows * stride, stride};
+  }
+
+  const float* first;
+  int64_t stride;
+};
+
 struct Kernels {
   int64_t lanes;  // whole ones make a block of channels
   int64_t panel;  // adjacent columns of a packed weight
@@ -41,7 +51,7 @@ struct Kernels {
   // contiguous; product: rows `product_stride` floats apart.
   void (*multiply_panel)(const float* left, int64_t left_stride, int64_t rows,
                          const float* panel, int64_t inner, float* product,
-                         int64_t product_stride);
+                         int64_t product_stride, Added added);
 
   // From a row in each of 36 matrices to the results of a tile. others: what is added
   // to each.

@@ -99,7 +99,7 @@ static OF_LANES void transform_tile(const Pixel<const float>* pixels, Channels c
 template <int64_t rows>
 static OF_LANES void multiply_rows(const float* left, int64_t left_stride,
                                    const float* panel, int64_t inner, float* product,
-                                   int64_t product_stride) {
+                                   int64_t product_stride, Added added) {
   Lanes low[rows], high[rows];
 #pragma GCC unroll 12
   for (int64_t i = 0; i < rows; ++i) low[i] = high[i] = Lanes{};
@@ -117,13 +117,21 @@ static OF_LANES void multiply_rows(const float* left, int64_t left_stride,
   }
 #pragma GCC unroll 12
   for (int64_t i = 0; i < rows; ++i) {
-    store(product + i * product_stride, low[i]);
-    store(product + i * product_stride + kLanes, high[i]);
+    float* const to = product + i * product_stride;
+    if (added.first != nullptr) {
+      Lanes other;
+      load(other, added.first + i * added.stride);
+      low[i] += other;
+      load(other, added.first + i * added.stride + kLanes);
+      high[i] += other;
+    }
+    store(to, low[i]);
+    store(to + kLanes, high[i]);
   }
 }
 
 using MultiplyRows = void (*)(const float*, int64_t, const float*, int64_t, float*,
-                              int64_t);
+                              int64_t, Added);
 
 template <int64_t... before>
 constexpr std::array<MultiplyRows, sizeof...(before)> functions(
@@ -136,7 +144,7 @@ constexpr auto kMultiplyRows =
 
 static void multiply_panel(const float* left, int64_t left_stride, int64_t rows,
                            const float* panel, int64_t inner, float* product,
-                           int64_t product_stride) {
+                           int64_t product_stride, Added added) {
   // Groups of about equal size: a group of few rows reads the panel for little.
   const int64_t groups = (rows + kMostRows - 1) / kMostRows;
   for (int64_t group = 0; group < groups; ++group) {
@@ -144,7 +152,7 @@ static void multiply_panel(const float* left, int64_t left_stride, int64_t rows,
     const int64_t end = (group + 1) * rows / groups;
     kMultiplyRows[end - begin - 1](left + begin * left_stride, left_stride, panel,
                                    inner, product + begin * product_stride,
-                                   product_stride);
+                                   product_stride, added.after(begin));
   }
 }
 

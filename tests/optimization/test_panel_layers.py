@@ -1,0 +1,189 @@
+"""Linear layers by products of panels: the values of float64, and which calls they are
+for."""
+
+from typing import Any
+
+import pytest
+import torch
+from own_process import run
+from torch import Tensor
+from torch.nn import functional as F
+from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import xpurt
+from xpurt.functional import panels
+from xpurt.functional.activations import NONE, Activation
+from xpurt.functional.panels import pack_panels
+from xpurt.functional.winograd import PANEL
+from xpurt.optimization import fused_linear
+
+WITH_AVX2 = torch.backends.cpu.get_cpu_capability() == "AVX2"
+RELU = Activation("relu")
+# Sums of products of standard deviation 1 in blocks of 256 channels.
+TOLERANCE = 1e-5
+
+of_avx2 = pytest.mark.skipif(not WITH_AVX2, reason="products of panels want AVX2")
+
+
+class Ops(TorchDispatchMode):
+    """Counts the ops that run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.names.append(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def layer(columns: int, inner: int, device: str = "cpu") -> list[Any]:
+    made = torch.randn(columns, inner) / inner**0.5, torch.randn(columns)
+    return [torch.nn.Parameter(each.to(device)) for each in made]
+
+
+def values(x: Tensor, *rest: Any) -> tuple[Tensor, bool]:
+    with torch.no_grad(), Ops() as ops:
+        y = fused_linear.linear(x, *rest)
+    return y, "panel_linear" in ops.names
+
+
+@of_avx2
+@pytest.mark.parametrize(
+    ("rows", "inner", "columns"),
+    [(1, 7, 16), (5, 600, 48), (200, 33, 32), (577, 256, 160), (3, 1, 3200)],
+)
+@pytest.mark.parametrize("activation", [NONE, RELU, Activation("gelu")])
+@pytest.mark.parametrize("adds", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+def test_values(
+    device: str,
+    rows: int,
+    inner: int,
+    columns: int,
+    activation: Activation,
+    adds: bool,
+    biased: bool,
+) -> None:
+    weight, bias = layer(columns, inner, device)
+    x = torch.randn(1, rows, inner)
+    other = torch.randn(1, rows, columns) if adds else None
+    found, used = values(
+        x.to(device),
+        weight,
+        bias if biased else None,
+        None if other is None else other.to(device),
+        activation,
+    )
+    assert used
+    exact = F.linear(x.double(), weight.detach().cpu().double())
+    if biased:
+        exact += bias.detach().cpu().double()
+    if other is not None:
+        exact += other
+    assert_close(found.cpu().double(), activation(exact), rtol=0, atol=TOLERANCE)
+
+
+@of_avx2
+def test_nan_stays_in_a_relu() -> None:
+    weight, bias = layer(32, 16)
+    x = torch.randn(4, 16)
+    x[2] = torch.nan
+    found, used = values(x, weight, bias, None, RELU)
+    assert used
+    assert found.isnan().all(1).tolist() == [False, False, True, False]
+
+
+@of_avx2
+def test_a_changed_weight_is_packed_again(device: str) -> None:
+    weight, bias = layer(32, 64, device)
+    x = torch.randn(4, 64)
+    values(x.to(device), weight, bias)
+    with torch.no_grad():
+        weight.mul_(2)
+        bias.add_(1)
+    found, _ = values(x.to(device), weight, bias)
+    exact = F.linear(x.double(), *(p.detach().cpu().double() for p in (weight, bias)))
+    assert_close(found.cpu().double(), exact, rtol=0, atol=TOLERANCE)
+
+
+@of_avx2
+def test_other_layers() -> None:
+    x = torch.randn(4, 64)
+    assert not values(x, *layer(PANEL + 1, 64))[1]
+    many = torch.randn((2 << 20) // 64 + 1, 8)
+    assert not values(many, *layer(64, 8))[1]
+    assert values(many[:-1], *layer(64, 8))[1]
+
+
+@of_avx2
+def test_the_policy_for_kernels_on_the_queue(cpu: torch.device) -> None:
+    weight, bias = layer(32, 64, "xpu")
+    x = torch.randn(4, 64).to(cpu)
+    assert values(x, weight, bias)[1]
+    with xpurt.kernel_policy("sycl"):
+        assert not values(x, weight, bias)[1]
+
+
+def test_another_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panels, "_IS_AVX2", False)
+    assert not values(torch.randn(4, 64), *layer(32, 64))[1]
+
+
+X, WEIGHT = torch.zeros(2, 8), torch.zeros(2, 8, PANEL)
+REFUSED: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
+    "type": ((X.double(), WEIGHT, None, None), TypeError, "activations in float32"),
+    "dimensions": ((X[0], WEIGHT, None, None), ValueError, "of 2 dimensions"),
+    "panel": ((X, WEIGHT[..., 1:], None, None), ValueError, "a weight in panels"),
+    "inputs": ((X[:, 1:], WEIGHT, None, None), ValueError, r"of shape \[2, 8\]"),
+    "bias": ((X, WEIGHT, torch.zeros(3), None), ValueError, "a bias of shape"),
+    "other": ((X, WEIGHT, None, X), ValueError, "what is added of shape"),
+}
+
+
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
+    reason="products of panels want AVX2 or AVX-512",
+)
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals(case: str) -> None:
+    args, error, message = REFUSED[case]
+    with pytest.raises(error, match=message):
+        torch.ops.xpurt.panel_linear(*args, False)
+
+
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
+    reason="products of panels want AVX2 or AVX-512",
+)
+def test_empty_operands() -> None:
+    op = torch.ops.xpurt.panel_linear
+    assert op(X[:0], WEIGHT, None, None, True).shape == (0, 2 * PANEL)
+    bias = torch.randn(2 * PANEL)
+    found = op(X[:, :0], WEIGHT[:, :0], bias, None, False)
+    assert found.equal(bias.expand(2, -1))
+    assert pack_panels(torch.randn(PANEL, 3)).shape == (1, 3, PANEL)
+
+
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() != "AVX512", reason="AVX2 runs above"
+)
+def test_values_with_avx2() -> None:
+    run(
+        """
+        import torch, xpurt
+        from xpurt.functional.panels import pack_panels, takes_panels
+
+        torch.ones(1, device="xpu")
+        x, weight, bias = torch.randn(77, 600), torch.randn(48, 600) / 25, torch.randn(48)
+        assert takes_panels(x, weight)
+        found = torch.ops.xpurt.panel_linear(x, pack_panels(weight), bias, None, True)
+        exact = torch.nn.functional.linear(x.double(), weight.double(), bias.double())
+        assert (found - exact.relu()).abs().max() < 1e-5
+        """,
+        fresh=True,
+        ATEN_CPU_CAPABILITY="avx2",
+    ).check_returncode()
