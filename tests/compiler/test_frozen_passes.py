@@ -100,7 +100,7 @@ def test_activations_of_products(name: str, numbers: Callable[..., Tensor]) -> N
     reason="products of panels want AVX2",
 )
 @pytest.mark.parametrize("biased", [False, True])
-@pytest.mark.parametrize("name", ["relu", "gelu"])
+@pytest.mark.parametrize("name", ["relu", "gelu", "silu"])
 def test_products_of_panels(
     name: str, biased: bool, numbers: Callable[..., Tensor]
 ) -> None:
@@ -117,7 +117,7 @@ def test_products_of_panels(
     (made,) = fused(products.replace, model, x, other)
     assert made.target == PANELS
     assert made.args[3] is not None
-    assert made.args[4] == (name == "relu")
+    assert made.args[4:] == (2 * PANEL, "none" if name == "silu" else name)
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)

@@ -45,6 +45,11 @@ def layer(columns: int, inner: int, device: str = "cpu") -> list[Any]:
     return [torch.nn.Parameter(each.to(device)) for each in made]
 
 
+def ones() -> list[Any]:
+    """A layer of one channel that copies it 16 times."""
+    return [torch.nn.Parameter(torch.ones(16, 1)), None]
+
+
 def values(x: Tensor, *rest: Any) -> tuple[Tensor, bool]:
     with torch.no_grad(), Ops() as ops:
         y = fused_linear.linear(x, *rest)
@@ -54,9 +59,18 @@ def values(x: Tensor, *rest: Any) -> tuple[Tensor, bool]:
 @of_avx2
 @pytest.mark.parametrize(
     ("rows", "inner", "columns"),
-    [(1, 7, 16), (5, 600, 48), (200, 33, 32), (577, 256, 160), (3, 1, 3200)],
+    [
+        (2, 7, 16),
+        (5, 600, 48),
+        (200, 33, 32),
+        (577, 256, 160),
+        (3, 1, 3200),
+        (200, 300, 139),
+    ],
 )
-@pytest.mark.parametrize("activation", [NONE, RELU, Activation("gelu")])
+@pytest.mark.parametrize(
+    "activation", [NONE, RELU, Activation("gelu"), Activation("silu")]
+)
 @pytest.mark.parametrize("adds", [False, True])
 @pytest.mark.parametrize("biased", [False, True])
 def test_values(
@@ -88,6 +102,23 @@ def test_values(
 
 
 @of_avx2
+def test_gelu_has_the_errors_of_pytorchs() -> None:
+    """Of 12 standard deviations; relative to what GELU multiplies."""
+    x = torch.linspace(-12, 12, 100_000).view(-1, 1)
+    found, used = values(x, *ones(), None, Activation("gelu"))
+    assert used
+    exact = F.gelu(x.double())
+    error = ((found[:, :1] - exact) / x.abs()).abs().max()
+    errors_of_pytorch = ((F.gelu(x) - exact) / x.abs()).abs().max()
+    assert error <= 1.25 * errors_of_pytorch
+    last = torch.tensor([[torch.inf], [torch.nan], [-20.0], [0.0], [-0.0]])
+    found, _ = values(last, *ones(), None, Activation("gelu"))
+    assert found[:, 0].tolist()[2:] == [0.0, 0.0, 0.0]
+    assert found[0, 0].isposinf()
+    assert found[1, 0].isnan()
+
+
+@of_avx2
 def test_nan_stays_in_a_relu() -> None:
     weight, bias = layer(32, 16)
     x = torch.randn(4, 16)
@@ -114,9 +145,35 @@ def test_a_changed_weight_is_packed_again(device: str) -> None:
 def test_other_layers() -> None:
     x = torch.randn(4, 64)
     assert not values(x, *layer(PANEL + 1, 64))[1]
+    assert not values(x[:1], *layer(32, 64))[1]
+    assert not values(x[:, :0], *layer(32, 0))[1]
     many = torch.randn((2 << 20) // 64 + 1, 8)
     assert not values(many, *layer(64, 8))[1]
     assert values(many[:-1], *layer(64, 8))[1]
+
+
+@of_avx2
+@pytest.mark.usefixtures("in_optimized_form")
+def test_layers_of_a_model(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    """Also one that nothing follows; the other has too few columns."""
+    model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.Linear(32, 8))
+    x = torch.randn(4, 64)
+    exact = model.double()(x.double()).detach()
+    made = xpurt.optimize(model.float().eval().to(device))
+    rows = []
+    by_panels = fused_linear._by_panels
+    monkeypatch.setattr(
+        fused_linear,
+        "_by_panels",
+        lambda layers, x, *rest: (rows.append(len(x)), by_panels(layers, x, *rest))[1],
+    )
+    with torch.no_grad():
+        found, row = made(x.to(device)), made(x[:1].to(device))
+    assert ("0", "fused: linear layer + packed weight") in made.report.done
+    assert ("1", "fused: linear layer + packed weight") not in made.report.done
+    assert rows == [4]
+    assert_close(found.cpu().double(), exact, rtol=0, atol=TOLERANCE)
+    assert_close(row.cpu().double(), exact[:1], rtol=0, atol=TOLERANCE)
 
 
 @of_avx2
@@ -136,9 +193,9 @@ def test_another_processor(monkeypatch: pytest.MonkeyPatch) -> None:
 X, WEIGHT = torch.zeros(2, 8), torch.zeros(2, 8, PANEL)
 REFUSED: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
     "type": ((X.double(), WEIGHT, None, None), TypeError, "activations in float32"),
-    "dimensions": ((X[0], WEIGHT, None, None), ValueError, "of 2 dimensions"),
-    "panel": ((X, WEIGHT[..., 1:], None, None), ValueError, "a weight in panels"),
-    "inputs": ((X[:, 1:], WEIGHT, None, None), ValueError, r"of shape \[2, 8\]"),
+    "dimensions": ((X[0, 0], WEIGHT, None, None), ValueError, "a weight in panels"),
+    "panel": ((X, WEIGHT[..., 1:], None, None), ValueError, "a weight of shape"),
+    "inputs": ((X[:, 1:], WEIGHT, None, None), ValueError, r"of shape \[2, 7, "),
     "bias": ((X, WEIGHT, torch.zeros(3), None), ValueError, "a bias of shape"),
     "other": ((X, WEIGHT, None, X), ValueError, "what is added of shape"),
 }
@@ -152,7 +209,16 @@ REFUSED: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
 def test_refusals(case: str) -> None:
     args, error, message = REFUSED[case]
     with pytest.raises(error, match=message):
-        torch.ops.xpurt.panel_linear(*args, False)
+        torch.ops.xpurt.panel_linear(*args, 2 * PANEL, "none")
+
+
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
+    reason="products of panels want AVX2 or AVX-512",
+)
+def test_an_unknown_activation() -> None:
+    with pytest.raises(ValueError, match="none, relu and gelu; found silu"):
+        torch.ops.xpurt.panel_linear(X, WEIGHT, None, None, 2 * PANEL, "silu")
 
 
 @pytest.mark.skipif(
@@ -161,11 +227,13 @@ def test_refusals(case: str) -> None:
 )
 def test_empty_operands() -> None:
     op = torch.ops.xpurt.panel_linear
-    assert op(X[:0], WEIGHT, None, None, True).shape == (0, 2 * PANEL)
-    bias = torch.randn(2 * PANEL)
-    found = op(X[:, :0], WEIGHT[:, :0], bias, None, False)
+    columns = 2 * PANEL
+    assert op(X[:0], WEIGHT, None, None, columns, "relu").shape == (0, columns)
+    bias = torch.randn(columns)
+    found = op(X[:, :0], WEIGHT[:, :0], bias, None, columns, "none")
     assert found.equal(bias.expand(2, -1))
-    assert pack_panels(torch.randn(PANEL, 3)).shape == (1, 3, PANEL)
+    assert op(X, WEIGHT[:0], None, None, 0, "none").shape == (2, 0)
+    assert pack_panels(torch.randn(PANEL + 1, 3)).shape == (2, 3, PANEL)
 
 
 @pytest.mark.skipif(
@@ -180,7 +248,8 @@ def test_values_with_avx2() -> None:
         torch.ones(1, device="xpu")
         x, weight, bias = torch.randn(77, 600), torch.randn(48, 600) / 25, torch.randn(48)
         assert takes_panels(x, weight)
-        found = torch.ops.xpurt.panel_linear(x, pack_panels(weight), bias, None, True)
+        found = torch.ops.xpurt.panel_linear(
+            x, pack_panels(weight), bias, None, 48, "relu")
         exact = torch.nn.functional.linear(x.double(), weight.double(), bias.double())
         assert (found - exact.relu()).abs().max() < 1e-5
         """,

@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from xpurt.functional.activations import NONE, Activation
-from xpurt.functional.panels import pack_panels, takes_panels
+from xpurt.functional.panels import ACTIVATIONS, pack_panels, takes_panels
 from xpurt.optimization.packed_weights import packed
 from xpurt.optimization.primitives import (
     adds,
@@ -36,13 +36,21 @@ def linear(
         return finished(linear(x, weight, bias), other, activation)
     layers = ((weight, bias),)
     if _take_panels(layers, x, dtype):
-        return _by_panels(layers, x, other, activation, sizes)
+        return _by_panels(layers, x, other, activation, sizes[-1])
     if _is_row_in_float32(x, dtype):
         return finished(F.linear(x, weight, bias), other, activation)
     x = x.to(dtype)
     if x.device.type == "cpu":
         return _on_cpu(layers, x, other, activation)
     return _on_xpu(layers, x, other, activation, sizes)
+
+
+def packed_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """F.linear(x, weight, bias), with a packed weight where that takes less time."""
+    dtype, layers = dtype_of_primitive(x, weight, bias), ((weight, bias),)
+    if dtype is not None and x.dim() > 1 and _take_panels(layers, x, dtype):
+        return _by_panels(layers, x, None, NONE, weight.shape[0])
+    return F.linear(x, weight, bias)
 
 
 def joined_linear(x: Tensor, layers: tuple[Layer, ...]) -> Tensor | None:
@@ -54,7 +62,7 @@ def joined_linear(x: Tensor, layers: tuple[Layer, ...]) -> Tensor | None:
         return None
     sizes = [*x.shape[:-1], sum(len(weight) for weight, _ in layers)]
     if _take_panels(layers, x, dtype):
-        return _by_panels(layers, x, None, NONE, sizes)
+        return _by_panels(layers, x, None, NONE, sizes[-1])
     if _is_row_in_float32(x, dtype):
         return None
     x = x.to(dtype)
@@ -79,19 +87,17 @@ def _by_panels(
     x: Tensor,
     other: Tensor | None,
     activation: Activation,
-    sizes: list[int],
+    columns: int,
 ) -> Tensor:
     def pack() -> tuple[Tensor, Tensor | None]:
         weight, bias = _joined(layers, x.dtype)
         return pack_panels(weight), bias
 
     found = packed(_parameters(layers), ("panels", x.device), pack)
-    rows = x.reshape(-1, x.shape[-1])
-    if other is not None:
-        other = other.reshape(-1, sizes[-1])
-    relu = activation.name == "relu"
-    y: Tensor = torch.ops.xpurt.panel_linear(rows, *found, other, relu)
-    return (y if relu else activation(y)).reshape(sizes)
+    inside = activation.name in ACTIVATIONS
+    op = torch.ops.xpurt.panel_linear.default
+    y: Tensor = op(x, *found, other, columns, activation.name if inside else "none")
+    return y if inside else activation(y)
 
 
 def _on_cpu(

@@ -1,6 +1,6 @@
 """What is fused in a graph of Dynamo's: the table of patterns, then each convolution or
-linear layer with the batch norm, the addition and the activation that follow it, and
-linear layers of one input. Dropout that is not active goes.
+linear layer with the batch norm, the addition and the activation that follow it, linear
+layers of one input, and other linear layers. Dropout that is not active goes.
 
 The longest chain is taken. A value that anything else reads ends it.
 """
@@ -16,9 +16,10 @@ from torch.fx import Graph, GraphModule, Node
 
 from xpurt.functional.activations import NONE, Activation
 from xpurt.functional.convolutions import BatchNorm
+from xpurt.functional.panels import takes_panels
 from xpurt.optimization.activation_calls import of_call
 from xpurt.optimization.fused_convolution import convolution
-from xpurt.optimization.fused_linear import linear
+from xpurt.optimization.fused_linear import linear, packed_linear
 from xpurt.optimization.patterns.graph_calls import value_of
 from xpurt.optimization.patterns.joined_linears import join_linears
 from xpurt.optimization.patterns.layers import (
@@ -52,12 +53,25 @@ def fuse(
         if layer is not None and (what := _fuse_chain(nodes, layer, parameters)):
             rows.append((parameters[layer.weight], what))
     rows += join_linears(nodes, parameters)
+    for node in list(nodes.nodes):
+        layer = linear_of(node, parameters)
+        if layer is not None and _gains_by_panels(layer):
+            replace(nodes, Match((node,), packed_linear, layer.operands))
+            rows.append((parameters[layer.weight], "linear layer + packed weight"))
     nodes.lint()
     return [(_layer(name), what) for name, what in rows]
 
 
 def _layer(parameter: str) -> str:
     return parameter.rpartition(".")[0]
+
+
+def _gains_by_panels(layer: LinearNode) -> bool:
+    """For sizes that are numbers."""
+    x, weight = value_of(layer.x), value_of(layer.weight)
+    if x is None or weight is None or any(type(size) is not int for size in x.shape):
+        return False
+    return takes_panels(x, weight)
 
 
 def _parameters_of(graph: Graph, inputs: list[Any], module: nn.Module) -> Parameters:
@@ -94,7 +108,7 @@ def _fuse_chain(
     if len(chain.nodes) == 1:
         return ""
     function: Callable[..., Tensor] = linear
-    operands: tuple[Any, ...] = layer.x, layer.weight, layer.bias
+    operands: tuple[Any, ...] = layer.operands
     if isinstance(layer, ConvolutionNode):
         function, operands = convolution, (*operands, layer.geometry, chain.norm)
     args = (*operands, chain.other, chain.activation)

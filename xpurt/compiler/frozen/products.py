@@ -21,7 +21,7 @@ from xpurt.compiler.frozen.weights import (
     packing_operands,
 )
 from xpurt.compiler.graph_nodes import call
-from xpurt.functional.panels import pack_panels, takes_panels
+from xpurt.functional.panels import ACTIVATIONS, pack_panels, takes_panels
 
 _VIEWS: Final = (torch.ops.aten.reshape.default, torch.ops.aten.view.default)
 
@@ -71,7 +71,7 @@ class _Product:
 
 def _replace(graph: GraphModule, of: _Product) -> bool:
     by_panels = takes_panels(of.input.meta["val"], of.constant.t())
-    after = _epilogue_of(of.node, ("relu",) if by_panels else None)
+    after = _epilogue_of(of.node, ACTIVATIONS if by_panels else None)
     result = of.node.meta["val"]
     made, aten = graph.graph, torch.ops.aten
     with made.inserting_before(after.last):
@@ -90,8 +90,8 @@ def _replace(graph: GraphModule, of: _Product) -> bool:
             other = call(made, aten.reshape.default, other, list(result.size()))
         if by_panels:
             op = torch.ops.xpurt.panel_linear.default
-            relu = after.activation.name == "relu"
-            arguments = (of.input, weight, of.bias, other, relu)
+            columns, name = of.constant.size(1), after.activation.name
+            arguments = (of.input, weight, of.bias, other, columns, name)
         else:
             op = torch.ops.xpurt.fused_product.default
             arguments = of.arguments(of.input, weight, of.bias, other, after)
@@ -135,8 +135,8 @@ def fake_panels(
     weight: Tensor,
     bias: Tensor | None,
     other: Tensor | None,
-    relu: bool,
+    columns: int,
+    activation: str,
 ) -> Tensor:
     """The result of `xpurt::panel_linear`, without elements."""
-    panels, _, panel = weight.shape
-    return input.new_empty(input.shape[0], panels * panel)
+    return input.new_empty([*input.shape[:-1], columns])

@@ -18,12 +18,13 @@ namespace xpurt {
 struct PanelProduct {
   int64_t rows;
   int64_t inner;
-  int64_t columns;      // a multiple of panel
-  const float* left;    // (rows, inner)
-  const float* weight;  // (columns / panel, inner, panel)
-  const float* bias;    // (columns), or null
-  const float* other;   // (rows, columns), or null
-  bool relu;            // keeps NaN
+  int64_t columns;
+  const float* left;  // (rows, inner)
+  const float*
+      weight;          // (panels, inner, panel), with any numbers after the last column
+  const float* bias;   // (columns), or null
+  const float* other;  // (rows, columns), or null
+  AfterSum after;
 };
 
 // result: (rows, columns). Runs on PyTorch's threads.

@@ -27,21 +27,31 @@ void check(const char* what, const Tensor& tensor, at::IntArrayRef sizes) {
                     sizes, "; found ", tensor.sizes());
 }
 
+AfterSum after_sum(c10::string_view activation) {
+  if (activation == "none") return AfterSum::none;
+  if (activation == "relu") return AfterSum::relu;
+  TORCH_CHECK_VALUE(activation == "gelu", kName,
+                    " computes the activations none, relu and gelu; found ",
+                    activation);
+  return AfterSum::gelu;
+}
+
 Tensor on_cpu(const Tensor& x, const Tensor& weight, const MaybeTensor& bias,
-              const MaybeTensor& other, bool relu) {
+              const MaybeTensor& other, int64_t columns, c10::string_view activation) {
   const Kernels* const kernels = winograd_kernels();
   TORCH_CHECK_NOT_IMPLEMENTED(kernels != nullptr, kName,
                               " wants a processor with AVX2 or AVX-512, which this one "
                               "has not. Use torch.nn.functional.linear");
-  TORCH_CHECK_VALUE(
-      x.dim() == 2 && weight.dim() == 3 && weight.size(2) == kernels->panel, kName,
-      " wants activations of 2 dimensions and a weight in "
-      "panels; found shapes ",
-      x.sizes(), " and ", weight.sizes());
-  const int64_t rows = x.size(0), inner = weight.size(1),
-                columns = weight.size(0) * kernels->panel;
-  check("activations", x, {rows, inner});
-  check("a weight", weight, {columns / kernels->panel, inner, kernels->panel});
+  const int64_t panel = kernels->panel, count = (columns + panel - 1) / panel;
+  TORCH_CHECK_VALUE(x.dim() > 0 && weight.dim() == 3, kName,
+                    " wants activations and a weight in panels; found shapes ",
+                    x.sizes(), " and ", weight.sizes());
+  const int64_t inner = x.size(-1);
+  auto sizes = x.sizes().vec();
+  const int64_t rows = c10::multiply_integers(sizes.begin(), sizes.end() - 1);
+  sizes.back() = columns;
+  check("activations", x, x.sizes());
+  check("a weight", weight, {count, inner, panel});
   const Tensor left = x.contiguous(), panels = weight.contiguous();
   Tensor biases, added;
   if (is_given(bias)) {
@@ -49,38 +59,39 @@ Tensor on_cpu(const Tensor& x, const Tensor& weight, const MaybeTensor& bias,
     biases = bias->contiguous();
   }
   if (is_given(other)) {
-    check("what is added", *other, {rows, columns});
+    check("what is added", *other, sizes);
     added = other->contiguous();
   }
-  Tensor result = at::empty({rows, columns}, x.options());
+  Tensor result = at::empty(sizes, x.options());
   if (result.numel() == 0) return result;
   multiply_panels(*kernels,
                   {rows, inner, columns, left.const_data_ptr<float>(),
                    panels.const_data_ptr<float>(),
                    biases.defined() ? biases.const_data_ptr<float>() : nullptr,
-                   added.defined() ? added.const_data_ptr<float>() : nullptr, relu},
+                   added.defined() ? added.const_data_ptr<float>() : nullptr,
+                   after_sum(activation)},
                   result.mutable_data_ptr<float>());
   return result;
 }
 
 // The CPU's on the same bytes, a native tier like that of PyTorch's ops.
 Tensor on_xpu(const Tensor& x, const Tensor& weight, const MaybeTensor& bias,
-              const MaybeTensor& other, bool relu) {
+              const MaybeTensor& other, int64_t columns, c10::string_view activation) {
   const at::Device device = x.is_xpu() ? x.device() : weight.device();
   TORCH_CHECK_NOT_IMPLEMENTED(
       host_reads(device.index()), kName,
       " wants an xpu device whose memory the host reads; found ", device,
       ". Use torch.nn.functional.linear");
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(kName, "");
-  torch::jit::Stack stack{x, weight, bias, other, relu};
+  torch::jit::Stack stack{x, weight, bias, other, columns, std::string(activation)};
   run_op(op_record(op), c10::DispatchKeySet(c10::DispatchKey::XPU), &stack);
   return stack.front().toTensor();
 }
 
 TORCH_LIBRARY_FRAGMENT(xpurt, m) {
   m.def(
-      "panel_linear(Tensor x, Tensor weight, Tensor? bias, Tensor? other, bool relu) "
-      "-> Tensor");
+      "panel_linear(Tensor x, Tensor weight, Tensor? bias, Tensor? other, int columns, "
+      "str activation) -> Tensor");
 }
 TORCH_LIBRARY_IMPL(xpurt, CPU, m) {
   m.impl("panel_linear", TORCH_FN(on_cpu));

@@ -73,10 +73,12 @@ void compute(const Kernels& kernels, const TiledConvolution& conv, const float* 
     for (int64_t at = begin; at < end; ++at) {
       const int64_t product = at / panels;
       const int64_t column = at % panels * kernels.panel;
-      kernels.multiply_panel(
-          made + product * tiles.stride, tiles.row_stride, part.count,
-          weight + at * conv.in_channels * kernels.panel, conv.in_channels,
-          multiplied + product * products.stride + column, products.row_stride, {});
+      const float* panel = weight + at * conv.in_channels * kernels.panel;
+      const float* next = panel + conv.in_channels * kernels.panel;
+      kernels.multiply_panel(made + product * tiles.stride, tiles.row_stride,
+                             part.count, panel, conv.in_channels, next,
+                             multiplied + product * products.stride + column,
+                             products.row_stride, {});
     }
   });
   at::parallel_for(0, part.count, kGrain, [&](int64_t begin, int64_t end) {

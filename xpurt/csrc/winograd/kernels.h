@@ -35,6 +35,9 @@ struct Added {
   int64_t stride;
 };
 
+// What follows a sum. relu keeps NaN; gelu is that of the error function.
+enum class AfterSum : uint8_t { none, relu, gelu };
+
 struct Kernels {
   int64_t lanes;  // whole ones make a block of channels
   int64_t panel;  // adjacent columns of a packed weight
@@ -48,10 +51,15 @@ struct Kernels {
                          int64_t stride, float* made);
 
   // (rows, inner) times (inner, panel). left: rows `left_stride` floats apart; panel:
-  // contiguous; product: rows `product_stride` floats apart.
+  // contiguous; next: the panel that comes after it, or any address; product: rows
+  // `product_stride` floats apart.
   void (*multiply_panel)(const float* left, int64_t left_stride, int64_t rows,
-                         const float* panel, int64_t inner, float* product,
-                         int64_t product_stride, Added added);
+                         const float* panel, int64_t inner, const float* next,
+                         float* product, int64_t product_stride, Added added);
+
+  // Adds a bias, or none if null, to adjacent values of whole panels, and computes what
+  // follows.
+  void (*finish_row)(const float* bias, AfterSum after, float* values, int64_t size);
 
   // From a row in each of 36 matrices to the results of a tile. others: what is added
   // to each.

@@ -26,6 +26,10 @@ class LinearNode:
     bias: Node | None
     outputs: int
 
+    @property
+    def operands(self) -> tuple[Node, Node, Node | None]:
+        return self.x, self.weight, self.bias
+
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionNode:
@@ -34,6 +38,10 @@ class ConvolutionNode:
     weight: Node
     bias: Node | None
     geometry: Geometry
+
+    @property
+    def operands(self) -> tuple[Node, Node, Node | None]:
+        return self.x, self.weight, self.bias
 
 
 def linear_of(node: Any, parameters: Parameters) -> LinearNode | None:
