@@ -151,7 +151,7 @@ _AUTOCAST: Final = (
     ("block.py", "        elif self._has_int8:", "        elif False:"),
     ("block.py", "            open_block.begin(self._arguments[0], self._has_layout, self._has_int8)", "            open_block.begin(None, self._has_layout, self._has_int8)"),
     ("block.py", "            with autocast(*arguments, layout=layout):", "            with autocast(*arguments):"),
-    ("../packed_weights.py", "        if not same or watch is None:", "        if watch is None:"),
+    ("../packed_weights.py", "            elif not version.is_of(each):", "            elif False:"),
     ("../packed_weights.py", "        return self.watched is not None and self.watched.is_unwritten(weight)", "        return self.watched is not None"),
     ("../packed_weights.py", "            if len(self.by_use) > MOST:", "            if False:"),
     ("converted_weights.py", "        and not weight.is_inference()", "        and True"),

@@ -61,16 +61,16 @@ class _Packs:
     def are_of(
         self, parameters: tuple[Tensor | None, ...], watch: WriteWatch | None
     ) -> bool:
+        for version, each in zip(self.versions, parameters, strict=True):
+            if version is None or each is None:
+                if version is not None or each is not None:
+                    return False
+            elif not version.is_of(each):
+                return False
+        if watch is None:
+            return True
         weight = parameters[0]
         assert weight is not None
-        same = len(self.versions) == len(parameters) and all(
-            each is None
-            if version is None
-            else each is not None and version.is_of(each)
-            for version, each in zip(self.versions, parameters, strict=True)
-        )
-        if not same or watch is None:
-            return same
         return self.watched is not None and self.watched.is_unwritten(weight)
 
     def make(self, weight: Tensor, use: Hashable, pack: Callable[[], Any]) -> Any:
@@ -87,6 +87,7 @@ class _Packs:
 # if it is never packed.
 _known: dict[int, tuple["weakref.ref[Tensor]", dict[int, _Packs] | None]] = {}
 _lock: Final = threading.RLock()
+_UNKNOWN: Final[tuple[None, dict[int, _Packs]]] = None, {}
 
 
 def packed(
@@ -136,14 +137,12 @@ def has_packs(weight: Tensor) -> bool:
 def may_be_packed(*parameters: Tensor | None) -> bool:
     """Whether all writes to the parameters are counted. Those of
     FullyShardedDataParallel are no parameters in a call."""
-    return all(
-        each is None
-        or (
-            type(each) is nn.Parameter
-            and (id(each) not in _known or _known[id(each)][1] is not None)
-        )
-        for each in parameters
-    )
+    for each in parameters:
+        if each is None:
+            continue
+        if type(each) is not nn.Parameter or _known.get(id(each), _UNKNOWN)[1] is None:
+            return False
+    return True
 
 
 def never_pack(parameter: Tensor) -> None:
