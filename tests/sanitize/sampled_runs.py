@@ -48,7 +48,6 @@ THREADS = [
     program("random-threads-disjoint", False, "6000", "20", "1", "disjoint", "inner"),
     program("random-threads-fault", False, "300", "10", "1", "faults"),
     program("random-threads-running-fault", True, "301", "10", "1", "faults"),
-    tests("first-writes", "lazy_copies/test_first_writes.py"),
 ]
 
 AUTO = [
