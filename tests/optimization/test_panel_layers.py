@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import torch
+from ops_that_run import Ops
 from own_process import run
 from torch import Tensor
 from torch.nn import functional as F
 from torch.testing import assert_close
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import xpurt
 from xpurt.functional import panels
@@ -24,20 +24,6 @@ RELU = Activation("relu")
 TOLERANCE = 1e-5
 
 of_avx2 = pytest.mark.skipif(not WITH_AVX2, reason="products of panels want AVX2")
-
-
-class Ops(TorchDispatchMode):
-    """Counts the ops that run."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        self.names.append(func.overloadpacket.__name__)
-        return func(*args, **(kwargs or {}))
 
 
 def layer(columns: int, inner: int, device: str = "cpu") -> list[Any]:

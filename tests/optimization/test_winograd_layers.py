@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
+from ops_that_run import Ops
 from own_process import run
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.testing import assert_close
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import xpurt
 from xpurt.functional import winograd
@@ -40,20 +40,6 @@ def threads() -> Iterator[None]:
 @pytest.fixture
 def one_thread(threads: None) -> None:
     torch.set_num_threads(1)
-
-
-class Ops(TorchDispatchMode):
-    """Counts the ops that run."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        self.names.append(func.overloadpacket.__name__)
-        return func(*args, **(kwargs or {}))
 
 
 def layer_of(into: int = 32, out: int = 32, **given: Any) -> nn.Conv2d:
