@@ -14,6 +14,7 @@
 #include "quantized/composites.h"
 #include "quantized/packed_weight.h"
 #include "quantized/pair_products.h"
+#include "quantized/pair_tiles.h"
 
 namespace xpurt {
 namespace {
@@ -124,7 +125,8 @@ Tensor int8_linear(const Tensor& x, const Int8Weight& weight,
   const int64_t columns = x.size(-1);
   const Tensor values = x.to(at::kFloat).reshape({-1, columns}).contiguous();
   const int64_t rows = values.size(0);
-  const Tensor packed = packed_weight(weight.values, {}, [&] {
+  const PackedForm form = in_pairs ? PackedForm::pairs : PackedForm::onednn;
+  const Tensor packed = packed_weight(weight.values, form, {}, [&] {
     return in_pairs ? pack_pairs(weight.values) : pack(weight.values);
   });
   std::vector<int64_t> sizes = x.sizes().vec();
@@ -171,9 +173,16 @@ Tensor int8_convolution(const Tensor& x, const Int8Weight& weight,
   const Tensor values = x.to(at::kFloat).contiguous(format);
   const Affine affine =
       activations.known() ? affine_of(activations) : affine_of_values(values);
+  if (in_pairs && takes_pair_tiles(values, weight.values, shape, affine)) {
+    const Tensor packed = packed_weight(weight.values, PackedForm::pair_tiles, {},
+                                        [&] { return pack_pair_tiles(weight.values); });
+    return pair_tile_convolution(values, affine, packed, weight.scale, bias, shape,
+                                 relu)
+        .to(x.scalar_type());
+  }
   if (in_pairs) {
-    const Tensor packed =
-        packed_weight(weight.values, {}, [&] { return pack_pairs(weight.values); });
+    const Tensor packed = packed_weight(weight.values, PackedForm::pairs, {},
+                                        [&] { return pack_pairs(weight.values); });
     return pair_convolution(values, affine, packed, weight.scale, bias,
                             weight.values.sizes().slice(2), shape, relu)
         .to(x.scalar_type());
@@ -187,12 +196,13 @@ Tensor int8_convolution(const Tensor& x, const Int8Weight& weight,
   for (const IntArrayRef each : {shape.stride, shape.padding, shape.dilation}) {
     parameters.insert(parameters.end(), each.begin(), each.end());
   }
-  const Tensor packed = packed_weight(weight.values, parameters, [&] {
-    return call("onednn::qconv_prepack", weight.values, weight.scale,
-                double{affine.scale}, int64_t{affine.zero_point}, list(shape.stride),
-                list(shape.padding), list(shape.dilation), shape.groups,
-                list(x.sizes()));
-  });
+  const Tensor packed =
+      packed_weight(weight.values, PackedForm::onednn, parameters, [&] {
+        return call("onednn::qconv_prepack", weight.values, weight.scale,
+                    double{affine.scale}, int64_t{affine.zero_point},
+                    list(shape.stride), list(shape.padding), list(shape.dilation),
+                    shape.groups, list(x.sizes()));
+      });
   return call("onednn::qconv_pointwise", quantized, double{affine.scale},
               int64_t{affine.zero_point}, packed, weight.scale,
               at::zeros(weight.scale.sizes(), at::kLong), optional_tensor(bias),

@@ -1,6 +1,7 @@
 #include "quantized/packed_weight.h"
 
-#include <unordered_map>
+#include <map>
+#include <utility>
 
 #include "host/mutex.h"
 #include "memory/cpu_allocator.h"
@@ -20,7 +21,7 @@ struct Packed {
 
 struct Kept {
   Mutex mutex{Rank::packed_weights};
-  std::unordered_map<const c10::StorageImpl*, Packed> packed;
+  std::map<std::pair<const c10::StorageImpl*, PackedForm>, Packed> packed;
 };
 
 Kept& kept() {
@@ -41,6 +42,10 @@ std::vector<Tensor> take_expired() {
   return taken;
 }
 
+const Tensor& owner_of(const Tensor& weight) {
+  return owner_of_weight != nullptr ? *owner_of_weight : weight;
+}
+
 }  // namespace
 
 WeightOwner::WeightOwner(const Tensor& owner)
@@ -50,14 +55,20 @@ WeightOwner::~WeightOwner() {
   owner_of_weight = before_;
 }
 
-Tensor packed_weight(const Tensor& weight, const std::vector<int64_t>& parameters,
+bool keeps_packed(const Tensor& weight) {
+  return !owner_of(weight).is_inference();
+}
+
+Tensor packed_weight(const Tensor& weight, PackedForm form,
+                     const std::vector<int64_t>& parameters,
                      const std::function<Tensor()>& pack) {
   // Packed weights outlive the call, and are read by the host alone.
   const ResultsOnDevice in_host_memory(false);
-  const Tensor& owner = owner_of_weight != nullptr ? *owner_of_weight : weight;
-  if (owner.is_inference()) return pack();
+  if (!keeps_packed(weight)) return pack();
+  const Tensor& owner = owner_of(weight);
   const c10::Storage& storage = owner.storage();
-  const c10::StorageImpl* const key = storage.unsafeGetStorageImpl();
+  const std::pair<const c10::StorageImpl*, PackedForm> key{
+      storage.unsafeGetStorageImpl(), form};
   const auto offset = owner.storage_offset();
   const auto version = static_cast<uint32_t>(owner._version());
   {

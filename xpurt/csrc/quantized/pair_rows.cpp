@@ -5,9 +5,7 @@
 #include <utility>
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
-#define WITH_AVX2 __attribute__((target("avx2,fma")))
+#include "quantized/pair_lanes.h"
 #endif
 
 namespace xpurt {
@@ -18,25 +16,34 @@ namespace {
 // Rows of sums that 16 registers hold, with the weights of a pair and a number.
 constexpr int64_t kMostRows = 6;
 
-// A sum as a number, and what follows.
-struct Column {
-  __m256 scale;
-  __m256 bias;
-};
-
-WITH_AVX2 inline void finish(__m256i sums, const Column& column, const float* row_scale,
-                             bool relu, float* result) {
-  __m256 value = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), column.scale);
-  if (row_scale != nullptr) value = _mm256_mul_ps(value, _mm256_set1_ps(*row_scale));
-  value = _mm256_add_ps(value, column.bias);
-  // The second operand is the result if one is NaN.
-  if (relu) value = _mm256_max_ps(_mm256_setzero_ps(), value);
-  _mm256_storeu_ps(result, value);
-}
-
 WITH_AVX2 inline __m256i eight_pairs(const int8_t* weight) {
   return _mm256_cvtepi8_epi16(
       _mm_loadu_si128(reinterpret_cast<const __m128i*>(weight)));
+}
+
+WITH_AVX2 inline __m256i eight_pairs(const int16_t* weight) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weight));
+}
+
+// Adds the products of `pairs` pairs of each row to its sums.
+template <int64_t count, typename Weight>
+WITH_AVX2 [[gnu::always_inline]] inline const Weight* add_products(
+    const int16_t* const* at, int64_t pairs, const Weight* weight, __m256i* low,
+    __m256i* high) {
+  for (int64_t pair = 0; pair < pairs; ++pair) {
+    const __m256i first = eight_pairs(weight);
+    const __m256i second = eight_pairs(weight + kPairPanel);
+    weight += 2 * kPairPanel;
+#pragma GCC unroll 6
+    for (int64_t i = 0; i < count; ++i) {
+      int32_t two;
+      std::memcpy(&two, at[i] + 2 * pair, sizeof(two));
+      const __m256i number = _mm256_set1_epi32(two);
+      low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(number, first));
+      high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(number, second));
+    }
+  }
+  return weight;
 }
 
 template <int64_t count>
@@ -50,32 +57,41 @@ WITH_AVX2 void multiply_rows(const PairPanel& of, const int16_t* const* inputs,
     const int16_t* at[count];
 #pragma GCC unroll 6
     for (int64_t i = 0; i < count; ++i) at[i] = inputs[i] + of.taps[tap];
-    for (int64_t pair = 0; pair < of.pairs; ++pair) {
-      const __m256i first = eight_pairs(weight);
-      const __m256i second = eight_pairs(weight + kPairPanel);
-      weight += 2 * kPairPanel;
-#pragma GCC unroll 6
-      for (int64_t i = 0; i < count; ++i) {
-        int32_t two;
-        std::memcpy(&two, at[i] + 2 * pair, sizeof(two));
-        const __m256i number = _mm256_set1_epi32(two);
-        low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(number, first));
-        high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(number, second));
-      }
-    }
+    weight = add_products<count>(at, of.pairs, weight, low, high);
   }
-  const Column left{_mm256_loadu_ps(of.scale), _mm256_loadu_ps(of.bias)};
-  const Column right{_mm256_loadu_ps(of.scale + 8), _mm256_loadu_ps(of.bias + 8)};
+  const Column left = column_at(of.epilogue, 0), right = column_at(of.epilogue, 8);
 #pragma GCC unroll 6
   for (int64_t i = 0; i < count; ++i) {
     const float* const scale = scales == nullptr ? nullptr : scales + i;
-    finish(low[i], left, scale, of.relu, results + i * stride);
-    finish(high[i], right, scale, of.relu, results + i * stride + 8);
+    finish(low[i], left, scale, of.epilogue.relu, results + i * stride);
+    finish(high[i], right, scale, of.epilogue.relu, results + i * stride + 8);
+  }
+}
+
+template <int64_t count>
+WITH_AVX2 void multiply_matrix_rows(const int16_t* left, int64_t left_stride,
+                                    const int16_t* panel, int64_t pairs, int32_t* sums,
+                                    int64_t stride) {
+  __m256i low[count], high[count];
+  const int16_t* at[count];
+#pragma GCC unroll 6
+  for (int64_t i = 0; i < count; ++i) {
+    low[i] = high[i] = _mm256_setzero_si256();
+    at[i] = left + i * left_stride;
+  }
+  add_products<count>(at, pairs, panel, low, high);
+#pragma GCC unroll 6
+  for (int64_t i = 0; i < count; ++i) {
+    auto* const to = reinterpret_cast<__m256i*>(sums + i * stride);
+    _mm256_storeu_si256(to, low[i]);
+    _mm256_storeu_si256(to + 1, high[i]);
   }
 }
 
 using MultiplyRows = void (*)(const PairPanel&, const int16_t* const*, const float*,
                               float*, int64_t);
+using MultiplyMatrixRows = void (*)(const int16_t*, int64_t, const int16_t*, int64_t,
+                                    int32_t*, int64_t);
 
 template <int64_t... before>
 constexpr std::array<MultiplyRows, sizeof...(before)> functions(
@@ -83,8 +99,25 @@ constexpr std::array<MultiplyRows, sizeof...(before)> functions(
   return {&multiply_rows<before + 1>...};
 }
 
-constexpr auto kMultiplyRows =
-    functions(std::make_integer_sequence<int64_t, kMostRows>());
+template <int64_t... before>
+constexpr std::array<MultiplyMatrixRows, sizeof...(before)> matrix_functions(
+    std::integer_sequence<int64_t, before...>) {
+  return {&multiply_matrix_rows<before + 1>...};
+}
+
+using RowCounts = std::make_integer_sequence<int64_t, kMostRows>;
+constexpr auto kMultiplyRows = functions(RowCounts());
+constexpr auto kMultiplyMatrixRows = matrix_functions(RowCounts());
+
+// Groups of about equal size: a group of few rows reads the panel for little.
+template <typename Run>
+void in_groups(int64_t count, const Run& run) {
+  const int64_t groups = (count + kMostRows - 1) / kMostRows;
+  for (int64_t group = 0; group < groups; ++group) {
+    const int64_t begin = group * count / groups;
+    run(begin, (group + 1) * count / groups - begin);
+  }
+}
 
 }  // namespace
 #endif
@@ -92,15 +125,22 @@ constexpr auto kMultiplyRows =
 void multiply_pairs(const PairPanel& panel, int64_t count, const int16_t* const* inputs,
                     const float* scales, float* results, int64_t stride) {
 #if defined(__x86_64__)
-  // Groups of about equal size: a group of few rows reads the panel for little.
-  const int64_t groups = (count + kMostRows - 1) / kMostRows;
-  for (int64_t group = 0; group < groups; ++group) {
-    const int64_t begin = group * count / groups;
-    const int64_t end = (group + 1) * count / groups;
-    kMultiplyRows[end - begin - 1](panel, inputs + begin,
-                                   scales == nullptr ? nullptr : scales + begin,
-                                   results + begin * stride, stride);
-  }
+  in_groups(count, [&](int64_t begin, int64_t rows) {
+    kMultiplyRows[rows - 1](panel, inputs + begin,
+                            scales == nullptr ? nullptr : scales + begin,
+                            results + begin * stride, stride);
+  });
+#endif
+}
+
+void multiply_pair_matrices(const int16_t* left, int64_t left_stride, int64_t rows,
+                            const int16_t* panel, int64_t pairs, int32_t* sums,
+                            int64_t stride) {
+#if defined(__x86_64__)
+  in_groups(rows, [&](int64_t begin, int64_t count) {
+    kMultiplyMatrixRows[count - 1](left + begin * left_stride, left_stride, panel,
+                                   pairs, sums + begin * stride, stride);
+  });
 #endif
 }
 

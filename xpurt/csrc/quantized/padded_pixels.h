@@ -1,0 +1,38 @@
+// Quantized images with their padding.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "quantized/activations.h"
+
+namespace xpurt {
+
+// Rows and columns of an image with what is before and after it.
+struct Padding {
+  int64_t top;
+  int64_t left;
+  int64_t height;  // of all
+  int64_t width;
+};
+
+// Images in channels last, (images, height, width, channels), in 16 bits without the
+// zero point. An odd number of channels is filled up by 0, as is the padding.
+struct PaddedPixels {
+  // x: (images, channels, height, width) in channels last, in float32.
+  PaddedPixels(const at::Tensor& x, Affine affine, Padding padding);
+
+  const int16_t* image(int64_t index) const {
+    return memory.const_data_ptr<int16_t>() + index * height * row;
+  }
+
+  int64_t height;
+  int64_t pixel;  // from a pixel to the next
+  int64_t row;    // from a row to the next
+  at::Tensor memory;
+};
+
+// Pixels, or rows of a matrix, in the same way; on the calling thread.
+void quantize_pixels(const float* from, int64_t pixels, int64_t channels, Affine affine,
+                     int16_t* to);
+
+}  // namespace xpurt

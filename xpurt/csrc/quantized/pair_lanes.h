@@ -1,0 +1,33 @@
+// Sums of products in eight lanes as numbers. For x86 alone.
+#pragma once
+
+#include <immintrin.h>
+
+#include "quantized/pair_rows.h"
+
+#define WITH_AVX2 __attribute__((target("avx2,fma")))
+
+namespace xpurt {
+
+// A sum as a number, and what follows.
+struct Column {
+  __m256 scale;
+  __m256 bias;
+};
+
+WITH_AVX2 inline Column column_at(const PairEpilogue& epilogue, int64_t channel) {
+  return {_mm256_loadu_ps(epilogue.scale + channel),
+          _mm256_loadu_ps(epilogue.bias + channel)};
+}
+
+WITH_AVX2 inline void finish(__m256i sums, const Column& column, const float* row_scale,
+                             bool relu, float* result) {
+  __m256 value = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), column.scale);
+  if (row_scale != nullptr) value = _mm256_mul_ps(value, _mm256_set1_ps(*row_scale));
+  value = _mm256_add_ps(value, column.bias);
+  // The second operand is the result if one is NaN.
+  if (relu) value = _mm256_max_ps(_mm256_setzero_ps(), value);
+  _mm256_storeu_ps(result, value);
+}
+
+}  // namespace xpurt
