@@ -127,14 +127,14 @@ Tensor int8_linear(const Tensor& x, const Int8Weight& weight,
   const int64_t rows = values.size(0);
   const PackedForm form = in_pairs ? PackedForm::pairs : PackedForm::onednn;
   const Tensor packed = packed_weight(weight.values, form, {}, [&] {
-    return in_pairs ? pack_pairs(weight.values) : pack(weight.values);
+    return in_pairs ? pack_pairs(weight.values, true) : pack(weight.values);
   });
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.back() = weight.values.size(0);
   if (in_pairs) {
     std::optional<Affine> affine;
     if (activations.known()) affine = affine_of(activations);
-    return pair_linear(values, affine, packed, weight.scale, bias)
+    return pair_linear(values, affine, packed, weight.scale, bias, false)
         .view(sizes)
         .to(x.scalar_type());
   }
@@ -181,8 +181,10 @@ Tensor int8_convolution(const Tensor& x, const Int8Weight& weight,
         .to(x.scalar_type());
   }
   if (in_pairs) {
-    const Tensor packed = packed_weight(weight.values, PackedForm::pairs, {},
-                                        [&] { return pack_pairs(weight.values); });
+    const bool adjacent = has_adjacent_taps(shape);
+    const Tensor packed =
+        packed_weight(weight.values, PackedForm::pairs, {adjacent},
+                      [&] { return pack_pairs(weight.values, adjacent); });
     return pair_convolution(values, affine, packed, weight.scale, bias,
                             weight.values.sizes().slice(2), shape, relu)
         .to(x.scalar_type());

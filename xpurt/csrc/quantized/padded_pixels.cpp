@@ -6,28 +6,32 @@
 #include <algorithm>
 
 namespace xpurt {
+namespace {
 
-void quantize_pixels(const float* from, int64_t pixels, int64_t channels, Affine affine,
-                     int16_t* to) {
-  if (channels % 2 == 0) {
+void quantize_pixels(const float* from, int64_t pixels, int64_t channels, int64_t pixel,
+                     Affine affine, int16_t* to) {
+  if (channels == pixel) {
     quantize_centered(from, pixels * channels, affine, to);
     return;
   }
-  for (int64_t pixel = 0; pixel < pixels; ++pixel) {
-    quantize_centered(from + pixel * channels, channels, affine, to);
-    to += channels;
-    *to++ = 0;
+  for (int64_t index = 0; index < pixels; ++index, to += pixel) {
+    quantize_centered(from + index * channels, channels, affine, to);
+    std::fill(to + channels, to + pixel, int16_t{0});
   }
 }
 
-PaddedPixels::PaddedPixels(const at::Tensor& x, Affine affine, Padding padding)
+}  // namespace
+
+PaddedPixels::PaddedPixels(const at::Tensor& x, Affine affine, Padding padding,
+                           int64_t multiple)
     : height(padding.height),
-      pixel((x.size(1) + 1) / 2 * 2),
+      pixel((x.size(1) + multiple - 1) / multiple * multiple),
       row(padding.width * pixel),
-      memory(at::empty({x.size(0), height, row}, at::kShort)) {
+      memory(at::empty({x.size(0) * height * row + 1}, at::kShort)) {
   const int64_t channels = x.size(1), width = x.size(3);
   const float* const from = x.const_data_ptr<float>();
   auto* const values = memory.mutable_data_ptr<int16_t>();
+  values[memory.numel() - 1] = 0;
   at::parallel_for(0, x.size(0) * height, 8, [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; ++index) {
       const int64_t image = index / height, y = index % height - padding.top;
@@ -41,7 +45,7 @@ PaddedPixels::PaddedPixels(const at::Tensor& x, Affine affine, Padding padding)
       std::fill(to, first, int16_t{0});
       std::fill(last, to + row, int16_t{0});
       quantize_pixels(from + (image * x.size(2) + y) * width * channels, width,
-                      channels, affine, first);
+                      channels, pixel, affine, first);
     }
   });
 }

@@ -16,10 +16,12 @@ struct Padding {
 };
 
 // Images in channels last, (images, height, width, channels), in 16 bits without the
-// zero point. An odd number of channels is filled up by 0, as is the padding.
+// zero point. The padding is 0.
 struct PaddedPixels {
-  // x: (images, channels, height, width) in channels last, in float32.
-  PaddedPixels(const at::Tensor& x, Affine affine, Padding padding);
+  // x: (images, channels, height, width) in channels last, in float32. multiple: of
+  // what the channels are filled up to, by 0. One integer after the last pixel can be
+  // read.
+  PaddedPixels(const at::Tensor& x, Affine affine, Padding padding, int64_t multiple);
 
   const int16_t* image(int64_t index) const {
     return memory.const_data_ptr<int16_t>() + index * height * row;
@@ -30,9 +32,5 @@ struct PaddedPixels {
   int64_t row;    // from a row to the next
   at::Tensor memory;
 };
-
-// Pixels, or rows of a matrix, in the same way; on the calling thread.
-void quantize_pixels(const float* from, int64_t pixels, int64_t channels, Affine affine,
-                     int16_t* to);
 
 }  // namespace xpurt

@@ -26,17 +26,23 @@ int64_t pairs_of(int64_t channels) {
   return (channels + 1) / 2;
 }
 
-// inputs(result): the first one. panel: without weight, scale and bias. row_scales: of
-// each result, or null. out: (results, channels), as floats.
+// The inputs of a band of results.
+struct Band {
+  std::vector<const int16_t*> first;  // of each result
+  std::vector<float> scales;          // of each result, or none
+  std::vector<int16_t> memory;
+};
+
+// inputs(first, count, band): makes the band of `count` results. panel: without weight,
+// scale and bias. out: (results, channels), as floats.
 template <typename Inputs>
-void multiply(const Inputs& inputs, const PairPanel& panel, const int8_t* weight,
+void multiply(const Inputs& inputs, const PairPanel& panel, const Tensor& packed,
               const std::vector<float>& scale, const std::vector<float>& bias,
-              const float* row_scales, int64_t results, int64_t channels, float* out) {
+              int64_t results, int64_t channels, float* out) {
   const int64_t panel_size = panel.tap_count * panel.pairs * 2 * kPairPanel;
-  const auto band = [&](int64_t first, int64_t count) {
-    std::vector<const int16_t*> places(count);
-    for (int64_t i = 0; i < count; ++i) places[i] = inputs(first + i);
-    const float* const scales = row_scales == nullptr ? nullptr : row_scales + first;
+  const auto* const weight = packed.const_data_ptr<int8_t>();
+  const auto multiply_band = [&](int64_t first, int64_t count, const Band& band) {
+    const float* const scales = band.scales.empty() ? nullptr : band.scales.data();
     std::vector<float> cut;  // of the last panel
     for (int64_t column = 0; column < channels; column += kPairPanel) {
       PairPanel of = panel;
@@ -46,21 +52,45 @@ void multiply(const Inputs& inputs, const PairPanel& panel, const int8_t* weight
       float* const to = out + first * channels + column;
       const int64_t width = std::min(kPairPanel, channels - column);
       if (width == kPairPanel) {
-        multiply_pairs(of, count, places.data(), scales, to, channels);
+        multiply_pairs(of, count, band.first.data(), scales, to, channels);
         continue;
       }
       cut.resize(count * kPairPanel);
-      multiply_pairs(of, count, places.data(), scales, cut.data(), kPairPanel);
+      multiply_pairs(of, count, band.first.data(), scales, cut.data(), kPairPanel);
       for (int64_t i = 0; i < count; ++i) {
         std::copy_n(cut.data() + i * kPairPanel, width, to + i * channels);
       }
     }
   };
   at::parallel_for(0, results, kBand, [&](int64_t begin, int64_t end) {
+    Band band;
     for (int64_t first = begin; first < end; first += kBand) {
-      band(first, std::min(kBand, end - first));
+      const int64_t count = std::min(kBand, end - first);
+      band.first.resize(count);
+      inputs(first, count, band);
+      multiply_band(first, count, band);
     }
   });
+}
+
+bool is_plain_product(IntArrayRef kernel, const ConvolutionShape& shape) {
+  return kernel[0] == 1 && kernel[1] == 1 && shape.padding[0] == 0 &&
+         shape.padding[1] == 0;
+}
+
+// Of a kernel of 1x1: each pixel is a row.
+Tensor convolution_of_pixels(const Tensor& x, Affine affine, const Tensor& packed,
+                             const Tensor& weight_scale,
+                             const std::optional<Tensor>& bias,
+                             const ConvolutionShape& shape, bool relu) {
+  const Tensor pixels = x.slice(2, std::nullopt, std::nullopt, shape.stride[0])
+                            .slice(3, std::nullopt, std::nullopt, shape.stride[1])
+                            .permute({0, 2, 3, 1})
+                            .contiguous();
+  const Tensor out = pair_linear(pixels.view({-1, pixels.size(3)}), affine, packed,
+                                 weight_scale, bias, relu);
+  return out.view({pixels.size(0), pixels.size(1), pixels.size(2), -1})
+      .permute({0, 3, 1, 2});
 }
 
 }  // namespace
@@ -74,20 +104,28 @@ bool has_pair_products(int64_t products) {
 #endif
 }
 
-Tensor pack_pairs(const Tensor& weight) {
+bool has_adjacent_taps(const ConvolutionShape& shape) {
+  return shape.dilation[1] == 1;
+}
+
+Tensor pack_pairs(const Tensor& weight, bool adjacent) {
   const int64_t out = weight.size(0), in = weight.size(1);
-  const int64_t taps = weight.numel() == 0 ? 0 : weight[0][0].numel();
-  const int64_t panels = panels_of(out), pairs = pairs_of(in);
+  const int64_t width = weight.dim() == 4 ? weight.size(3) : 1;
+  const int64_t all_taps = weight.numel() == 0 ? 0 : weight[0][0].numel();
+  const int64_t merged = adjacent ? width : 1;
+  const int64_t taps = all_taps / merged;
+  const int64_t panels = panels_of(out), pairs = pairs_of(in * merged);
   const Tensor plain = weight.contiguous();
   const auto* const from = plain.const_data_ptr<int8_t>();
   const Tensor packed = at::zeros({panels, taps, pairs, kPairPanel, 2}, at::kChar);
   auto* const to = packed.mutable_data_ptr<int8_t>();
   for (int64_t n = 0; n < out; ++n) {
     for (int64_t c = 0; c < in; ++c) {
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        const int64_t pair = ((n / kPairPanel * taps + tap) * pairs + c / 2);
-        to[(pair * kPairPanel + n % kPairPanel) * 2 + c % 2] =
-            from[(n * in + c) * taps + tap];
+      for (int64_t tap = 0; tap < all_taps; ++tap) {
+        const int64_t input = tap % merged * in + c;
+        const int64_t pair = (n / kPairPanel * taps + tap / merged) * pairs + input / 2;
+        to[(pair * kPairPanel + n % kPairPanel) * 2 + input % 2] =
+            from[(n * in + c) * all_taps + tap];
       }
     }
   }
@@ -95,31 +133,31 @@ Tensor pack_pairs(const Tensor& weight) {
 }
 
 Tensor pair_linear(const Tensor& x, std::optional<Affine> affine, const Tensor& packed,
-                   const Tensor& weight_scale, const std::optional<Tensor>& bias) {
+                   const Tensor& weight_scale, const std::optional<Tensor>& bias,
+                   bool relu) {
   const int64_t rows = x.size(0), columns = x.size(1), wide = 2 * pairs_of(columns);
-  const Tensor quantized = at::empty({rows, wide}, at::kShort);
-  auto* const values = quantized.mutable_data_ptr<int16_t>();
-  std::vector<float> row_scales(affine.has_value() ? 0 : rows);
-  at::parallel_for(0, rows, kBand, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const float* const from = x.const_data_ptr<float>() + row * columns;
-      int16_t* const to = values + row * wide;
+  const float* const values = x.const_data_ptr<float>();
+  // Quantized per band, which stays in the cache.
+  const auto inputs = [&](int64_t first, int64_t count, Band& band) {
+    band.memory.resize(count * wide);
+    if (!affine.has_value()) band.scales.resize(count);
+    for (int64_t i = 0; i < count; ++i) {
+      const float* const from = values + (first + i) * columns;
+      int16_t* const to = band.memory.data() + i * wide;
+      band.first[i] = to;
       if (affine.has_value()) {
-        quantize_pixels(from, 1, columns, *affine, to);
-        continue;
+        quantize_centered(from, columns, *affine, to);
+      } else {
+        band.scales[i] = quantize_row_centered(from, columns, to);
       }
-      row_scales[row] = quantize_row_centered(from, columns, to);
       if (wide > columns) to[columns] = 0;
     }
-  });
+  };
   const int64_t channels = weight_scale.size(0), tap = 0;
   Tensor out = at::empty({rows, channels}, at::kFloat);
-  multiply([&](int64_t row) { return values + row * wide; },
-           {&tap, 1, wide / 2, nullptr, {nullptr, nullptr, false}},
-           packed.const_data_ptr<int8_t>(),
+  multiply(inputs, {&tap, 1, wide / 2, nullptr, {nullptr, nullptr, relu}}, packed,
            scale_in_panels(weight_scale, affine.has_value() ? affine->scale : 1),
-           bias_in_panels(bias, channels),
-           affine.has_value() ? nullptr : row_scales.data(), rows, channels,
+           bias_in_panels(bias, channels), rows, channels,
            out.mutable_data_ptr<float>());
   return out;
 }
@@ -127,13 +165,17 @@ Tensor pair_linear(const Tensor& x, std::optional<Affine> affine, const Tensor& 
 Tensor pair_convolution(const Tensor& x, Affine affine, const Tensor& packed,
                         const Tensor& weight_scale, const std::optional<Tensor>& bias,
                         IntArrayRef kernel, const ConvolutionShape& shape, bool relu) {
+  if (is_plain_product(kernel, shape)) {
+    return convolution_of_pixels(x, affine, packed, weight_scale, bias, shape, relu);
+  }
+  const bool adjacent = has_adjacent_taps(shape);
   const int64_t height = x.size(2) + 2 * shape.padding[0];
   const int64_t width = x.size(3) + 2 * shape.padding[1];
-  const PaddedPixels pixels(x, affine,
-                            {shape.padding[0], shape.padding[1], height, width});
+  const PaddedPixels pixels(
+      x, affine, {shape.padding[0], shape.padding[1], height, width}, adjacent ? 1 : 2);
   std::vector<int64_t> taps;
   for (int64_t i = 0; i < kernel[0]; ++i) {
-    for (int64_t j = 0; j < kernel[1]; ++j) {
+    for (int64_t j = 0; j < (adjacent ? 1 : kernel[1]); ++j) {
       taps.push_back(i * shape.dilation[0] * pixels.row +
                      j * shape.dilation[1] * pixels.pixel);
     }
@@ -143,22 +185,24 @@ Tensor pair_convolution(const Tensor& x, Affine affine, const Tensor& packed,
     return (size - reach - 1) / shape.stride[axis] + 1;
   };
   const int64_t rows = results(0, height), columns = results(1, width);
+  const auto inputs = [&](int64_t first, int64_t count, Band& band) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t row = (first + i) / columns, y = row % rows * shape.stride[0];
+      band.first[i] = pixels.image(row / rows) + y * pixels.row +
+                      (first + i) % columns * shape.stride[1] * pixels.pixel;
+    }
+  };
   Tensor out = at::empty({x.size(0), weight_scale.size(0), rows, columns},
                          at::TensorOptions(at::kFloat), at::MemoryFormat::ChannelsLast);
-  multiply(
-      [&](int64_t result) {
-        const int64_t row = result / columns, y = row % rows * shape.stride[0];
-        return pixels.image(row / rows) + y * pixels.row +
-               result % columns * shape.stride[1] * pixels.pixel;
-      },
-      {taps.data(),
-       static_cast<int64_t>(taps.size()),
-       pixels.pixel / 2,
-       nullptr,
-       {nullptr, nullptr, relu}},
-      packed.const_data_ptr<int8_t>(), scale_in_panels(weight_scale, affine.scale),
-      bias_in_panels(bias, weight_scale.size(0)), nullptr, x.size(0) * rows * columns,
-      weight_scale.size(0), out.mutable_data_ptr<float>());
+  multiply(inputs,
+           {taps.data(),
+            static_cast<int64_t>(taps.size()),
+            pairs_of(adjacent ? kernel[1] * x.size(1) : x.size(1)),
+            nullptr,
+            {nullptr, nullptr, relu}},
+           packed, scale_in_panels(weight_scale, affine.scale),
+           bias_in_panels(bias, weight_scale.size(0)), x.size(0) * rows * columns,
+           weight_scale.size(0), out.mutable_data_ptr<float>());
   return out;
 }
 

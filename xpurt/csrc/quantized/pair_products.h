@@ -23,14 +23,19 @@ namespace xpurt {
 // Whether this processor has AVX2, and the sum of so many products fits into 32 bits.
 bool has_pair_products(int64_t products);
 
-// What pair_linear and pair_convolution read. weight: int8, (out, in, ...).
-at::Tensor pack_pairs(const at::Tensor& weight);
+// Whether the inputs of a result in a row of the kernel are adjacent: they are then one
+// tap, of which an odd number is filled up once and not per pixel.
+bool has_adjacent_taps(const ConvolutionShape& shape);
+
+// What pair_linear and pair_convolution read. weight: int8, (out, in, ...). adjacent:
+// as of has_adjacent_taps; for a product of matrices it is the same.
+at::Tensor pack_pairs(const at::Tensor& weight, bool adjacent);
 
 // x: (rows, in) in float32; without `affine` each row has a scale of its own. Returns
 // (rows, out) in float32.
 at::Tensor pair_linear(const at::Tensor& x, std::optional<Affine> affine,
                        const at::Tensor& packed, const at::Tensor& weight_scale,
-                       const std::optional<at::Tensor>& bias);
+                       const std::optional<at::Tensor>& bias, bool relu);
 
 // x: (images, in, height, width) in channels last, in float32; kernel: height and
 // width. Returns the result in channels last, in float32. Only for one group.

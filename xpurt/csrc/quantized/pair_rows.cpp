@@ -25,8 +25,9 @@ WITH_AVX2 inline __m256i eight_pairs(const int16_t* weight) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weight));
 }
 
-// Adds the products of `pairs` pairs of each row to its sums.
-template <int64_t count, typename Weight>
+// Adds the products of `pairs` pairs of each row to its sums. ahead: pairs, from which
+// the weight is fetched; 0 leaves that to the processor.
+template <int64_t count, int64_t ahead, typename Weight>
 WITH_AVX2 [[gnu::always_inline]] inline const Weight* add_products(
     const int16_t* const* at, int64_t pairs, const Weight* weight, __m256i* low,
     __m256i* high) {
@@ -34,6 +35,7 @@ WITH_AVX2 [[gnu::always_inline]] inline const Weight* add_products(
     const __m256i first = eight_pairs(weight);
     const __m256i second = eight_pairs(weight + kPairPanel);
     weight += 2 * kPairPanel;
+    if constexpr (ahead > 0) __builtin_prefetch(weight + ahead * 2 * kPairPanel);
 #pragma GCC unroll 6
     for (int64_t i = 0; i < count; ++i) {
       int32_t two;
@@ -57,7 +59,7 @@ WITH_AVX2 void multiply_rows(const PairPanel& of, const int16_t* const* inputs,
     const int16_t* at[count];
 #pragma GCC unroll 6
     for (int64_t i = 0; i < count; ++i) at[i] = inputs[i] + of.taps[tap];
-    weight = add_products<count>(at, of.pairs, weight, low, high);
+    weight = add_products<count, 0>(at, of.pairs, weight, low, high);
   }
   const Column left = column_at(of.epilogue, 0), right = column_at(of.epilogue, 8);
 #pragma GCC unroll 6
@@ -79,7 +81,7 @@ WITH_AVX2 void multiply_matrix_rows(const int16_t* left, int64_t left_stride,
     low[i] = high[i] = _mm256_setzero_si256();
     at[i] = left + i * left_stride;
   }
-  add_products<count>(at, pairs, panel, low, high);
+  add_products<count, 16>(at, pairs, panel, low, high);
 #pragma GCC unroll 6
   for (int64_t i = 0; i < count; ++i) {
     auto* const to = reinterpret_cast<__m256i*>(sums + i * stride);

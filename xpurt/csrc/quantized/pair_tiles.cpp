@@ -18,7 +18,7 @@ namespace {
 using at::Tensor;
 
 constexpr int64_t kStepGrain = 8;   // tiles; panels
-constexpr int64_t kMostTiles = 96;  // of a part: a read of the weight serves them
+constexpr int64_t kMostTiles = 36;  // of a part: they stay in the cache of a core
 constexpr int64_t kLeastTiles = 8;  // of a thread: they pay for reading the weight
 constexpr int64_t kMostChannels = 1827;
 
@@ -175,7 +175,8 @@ Tensor pair_tile_convolution(const Tensor& x, Affine affine, const Tensor& packe
   const PaddedPixels pixels(
       x, affine,
       {shape.padding[0], shape.padding[1], conv.tile_rows() * kResults + 2,
-       conv.tile_columns() * kResults + 2});
+       conv.tile_columns() * kResults + 2},
+      1);
   const std::vector<float> scale = scale_in_panels(weight_scale, affine.scale);
   const std::vector<float> shift = bias_in_panels(bias, conv.out_channels);
   Tensor out =

@@ -56,16 +56,20 @@ WITH_AVX2 void transform_tile_pixels(const TilePixels& pixels, int64_t channels,
                                      int64_t stride, int16_t* made) {
   for (int64_t c = 0; c < channels; c += kTileChannels) {
     Shorts d[kProducts];
+#pragma GCC unroll 6
     for (int64_t i = 0; i < kPixels; ++i) {
       const int16_t* const row = pixels.first + i * pixels.row + c;
+#pragma GCC unroll 6
       for (int64_t j = 0; j < kPixels; ++j) {
         d[i * kPixels + j] =
             *reinterpret_cast<const ShortsAnywhere*>(row + j * pixels.pixel);
       }
       transform_pixels(d + i * kPixels, 1);
     }
+#pragma GCC unroll 6
     for (int64_t j = 0; j < kPixels; ++j) {
       transform_pixels(d + j, kPixels);
+#pragma GCC unroll 6
       for (int64_t i = 0; i < kPixels; ++i) {
         const int64_t product = i * kPixels + j;
         *reinterpret_cast<ShortsAnywhere*>(made + product * stride + c) = d[product];
@@ -79,7 +83,9 @@ WITH_AVX2 void finish_tile_pixels(const int32_t* products, int64_t stride,
                                   float* const* results) {
   for (int64_t c = 0; c < channels; c += 8) {
     Ints m[kProducts];
+#pragma GCC unroll 6
     for (int64_t j = 0; j < kPixels; ++j) {
+#pragma GCC unroll 6
       for (int64_t i = 0; i < kPixels; ++i) {
         const int64_t product = i * kPixels + j;
         m[product] =
@@ -88,8 +94,10 @@ WITH_AVX2 void finish_tile_pixels(const int32_t* products, int64_t stride,
       transform_products(m + j, kPixels);
     }
     const Column column = column_at(epilogue, c);
+#pragma GCC unroll 4
     for (int64_t i = 0; i < kResults; ++i) {
       transform_products(m + i * kPixels, 1);
+#pragma GCC unroll 4
       for (int64_t j = 0; j < kResults; ++j) {
         const auto sums =
             reinterpret_cast<SignedInts>(m[i * kPixels + j] * kInverseOf225) >> 2;
