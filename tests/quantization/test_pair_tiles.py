@@ -8,11 +8,13 @@ from torch.nn import functional as F
 
 torch.ones(1, device="xpu")
 
-def quantized(x, weight, padding, zero, bias=None, relu=False, device="cpu"):
-    scales = torch.ones(len(weight)), bias, torch.ones(1), torch.tensor([zero])
+def quantized(x, weight, padding, zero, scale=None, bias=None, device="cpu"):
+    if scale is None:
+        scale = torch.ones(len(weight))
+    scales = scale, bias, torch.ones(1), torch.tensor([zero])
     moved = [each if each is None else each.to(device) for each in (x, weight, *scales)]
     shape = (1, 1), padding, (1, 1), 1
-    return torch.ops.xpurt.int8_convolution(*moved, *shape, relu).cpu()
+    return torch.ops.xpurt.int8_convolution(*moved, *shape, bias is not None).cpu()
 """
 
 
@@ -45,10 +47,10 @@ for images, into, out, height, width, padding, zero, threads in shapes:
         found = quantized(x, weight, padding, zero, device=device)
         assert found.equal(wanted.float()), (images, into)
         assert found.is_contiguous(memory_format=torch.channels_last)
-    bias = torch.randn(out)
-    found = quantized(x, weight, padding, zero, bias, True)
+    of_channels = torch.rand(out) / 1000, torch.randn(out)
+    found = quantized(x, weight, padding, zero, *of_channels)
     for one, image in zip(found, x):
-        assert quantized(image[None], weight, padding, zero, bias, True)[0].equal(one)
+        assert quantized(image[None], weight, padding, zero, *of_channels)[0].equal(one)
 """
     )
 

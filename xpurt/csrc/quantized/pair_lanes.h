@@ -20,11 +20,17 @@ WITH_AVX2 inline Column column_at(const PairEpilogue& epilogue, int64_t channel)
           _mm256_loadu_ps(epilogue.bias + channel)};
 }
 
+// One rounding of the last product and the bias: the compiler would choose so per
+// place.
 WITH_AVX2 inline void finish(__m256i sums, const Column& column, const float* row_scale,
                              bool relu, float* result) {
-  __m256 value = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), column.scale);
-  if (row_scale != nullptr) value = _mm256_mul_ps(value, _mm256_set1_ps(*row_scale));
-  value = _mm256_add_ps(value, column.bias);
+  __m256 value = _mm256_cvtepi32_ps(sums);
+  if (row_scale == nullptr) {
+    value = _mm256_fmadd_ps(value, column.scale, column.bias);
+  } else {
+    value = _mm256_mul_ps(value, column.scale);
+    value = _mm256_fmadd_ps(value, _mm256_set1_ps(*row_scale), column.bias);
+  }
   // The second operand is the result if one is NaN.
   if (relu) value = _mm256_max_ps(_mm256_setzero_ps(), value);
   _mm256_storeu_ps(result, value);

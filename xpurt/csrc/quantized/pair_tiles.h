@@ -40,8 +40,9 @@ namespace xpurt {
 //
 // A weight in int16 is 8 times as large as one in int8.
 //
-// Of the layers of a ResNet-18 these took 0.41 to 0.58 of the time of pair_convolution
-// (AMD EPYC of Zen 3, AVX2, one thread, 8 images of 224x224, 2026-11-30).
+// Of the layers of a ResNet-18 these took 0.38 to 0.49 of the time of pair_convolution
+// (AMD EPYC of Zen 3, AVX2, one thread, 8 images of 224x224, processor time beside
+// other programs, 2026-11-30).
 
 // Whether a convolution takes such tiles, and less time by them. x: (images, in,
 // height, width); weight: (out, in, ...). Not for zero points outside of 0..255, nor
