@@ -28,7 +28,7 @@ WITH_AVX2 inline __m256i eight_pairs(const int16_t* weight) {
 // Adds the products of `pairs` pairs of each row to its sums. ahead: pairs, from which
 // the weight is fetched; 0 leaves that to the processor.
 template <int64_t count, int64_t ahead, typename Weight>
-WITH_AVX2 [[gnu::always_inline]] inline const Weight* add_products(
+WITH_AVX2 __attribute__((always_inline)) inline const Weight* add_products(
     const int16_t* const* at, int64_t pairs, const Weight* weight, __m256i* low,
     __m256i* high) {
   for (int64_t pair = 0; pair < pairs; ++pair) {
