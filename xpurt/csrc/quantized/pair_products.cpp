@@ -141,10 +141,16 @@ Tensor pair_linear(const Tensor& x, std::optional<Affine> affine, const Tensor& 
   const auto inputs = [&](int64_t first, int64_t count, Band& band) {
     band.memory.resize(count * wide);
     if (!affine.has_value()) band.scales.resize(count);
+    const bool whole = affine.has_value() && wide == columns;
+    if (whole) {
+      quantize_centered(values + first * columns, count * columns, *affine,
+                        band.memory.data());
+    }
     for (int64_t i = 0; i < count; ++i) {
       const float* const from = values + (first + i) * columns;
       int16_t* const to = band.memory.data() + i * wide;
       band.first[i] = to;
+      if (whole) continue;
       if (affine.has_value()) {
         quantize_centered(from, columns, *affine, to);
       } else {
