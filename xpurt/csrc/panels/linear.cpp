@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "winograd/parts.h"
+
 namespace xpurt {
 namespace {
 
@@ -13,10 +15,6 @@ constexpr int64_t kRows = 192;
 constexpr int64_t kPanels = 16;
 // Input channels of a block. Longer sums in one register are less exact.
 constexpr int64_t kInner = 256;
-
-int64_t divide_up(int64_t number, int64_t by) {
-  return (number + by - 1) / by;
-}
 
 struct Range {
   int64_t begin;

@@ -27,10 +27,9 @@ namespace xpurt {
 //     0  2  3 -4 -3  2       0  0 15
 //
 // and make 30 times the results, in two dimensions 900 times.
-// - A row of the first has positive numbers of at most 7 in total, and negative ones;
-// in
-//   two dimensions 98. Pixels of 8 bits are in a range of 255 that includes 0, so
-//   transformed ones are at most 24,990 and fit into 16 bits.
+// - A row of the first has positive numbers of at most 7 in total, and negative ones.
+//   In two dimensions these are 98. Pixels of 8 bits are in a range of 255 that
+//   includes 0, so transformed ones are at most 24,990 and fit into 16 bits.
 // - A row of the second has magnitudes of at most 15 in total, so transformed weights
 //   are at most 15 * 15 * 128 = 28,800.
 // - Sums wrap around at 32 bits. A product by the inverse of 225 leaves 4 times the
