@@ -29,7 +29,7 @@ OF_THE_MACHINE = re.compile(
             "single processor",
             "a core for each part",
             "GiB of memory",
-            "AVX-512|AMX|on this processor",
+            "AVX2|AVX-512|AMX|on this processor",
             "CUDA",
             "compute units have no two equal parts",
             "the driver (tells|does)",
