@@ -6,6 +6,7 @@
 #include "dispatch/dispatch.h"
 #include "native/alias.h"
 #include "panels/linear.h"
+#include "winograd/parts.h"
 
 namespace xpurt {
 namespace {
@@ -42,7 +43,7 @@ Tensor on_cpu(const Tensor& x, const Tensor& weight, const MaybeTensor& bias,
   TORCH_CHECK_NOT_IMPLEMENTED(kernels != nullptr, kName,
                               " wants a processor with AVX2 or AVX-512, which this one "
                               "has not. Use torch.nn.functional.linear");
-  const int64_t panel = kernels->panel, count = (columns + panel - 1) / panel;
+  const int64_t panel = kernels->panel, count = divide_up(columns, panel);
   TORCH_CHECK_VALUE(x.dim() > 0 && weight.dim() == 3, kName,
                     " wants activations and a weight in panels; found shapes ",
                     x.sizes(), " and ", weight.sizes());

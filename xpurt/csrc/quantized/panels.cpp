@@ -1,11 +1,12 @@
 #include "quantized/panels.h"
 
 #include "quantized/pair_rows.h"
+#include "winograd/parts.h"
 
 namespace xpurt {
 
 int64_t panels_of(int64_t channels) {
-  return (channels + kPairPanel - 1) / kPairPanel;
+  return divide_up(channels, kPairPanel);
 }
 
 std::vector<float> scale_in_panels(const at::Tensor& scale, float factor) {
