@@ -172,7 +172,7 @@ def test_the_policy_for_kernels_on_the_queue(cpu: torch.device) -> None:
 
 
 def test_another_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(panels, "_IS_AVX2", False)
+    monkeypatch.setattr(panels, "IS_AVX2", False)
     assert not values(torch.randn(4, 64), *layer(32, 64))[1]
 
 

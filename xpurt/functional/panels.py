@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from xpurt.functional.winograd import PANEL, is_memory_of_host
 
 # Of AVX-512 oneDNN makes better use.
-_IS_AVX2: Final = torch.backends.cpu.get_cpu_capability() == "AVX2"
+IS_AVX2: Final = torch.backends.cpu.get_cpu_capability() == "AVX2"
 _MOST_RESULTS: Final = 2 << 20
 # Those that `xpurt::panel_linear` computes.
 ACTIVATIONS: Final = ("none", "relu", "gelu")
@@ -30,7 +30,7 @@ ACTIVATIONS: Final = ("none", "relu", "gelu")
 def takes_panels(x: Tensor, weight: Tensor) -> bool:
     """Whether `xpurt::panel_linear` is expected to take less time than PyTorch's product
     and oneDNN's primitive. x: (..., in); weight: (out, in)."""
-    if not _IS_AVX2 or not (x.dtype == weight.dtype == torch.float32):
+    if not IS_AVX2 or not (x.dtype == weight.dtype == torch.float32):
         return False
     rows, columns = math.prod(x.shape[:-1]), weight.shape[0]
     return (

@@ -8,13 +8,15 @@ The longest chain is taken. A value that anything else reads ends it.
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import torch
 from torch import Tensor, nn
 from torch.fx import Graph, GraphModule, Node
+from torch.nn import functional as F
 
 from xpurt.functional.activations import NONE, Activation
+from xpurt.functional.attention import attention, takes_attention
 from xpurt.functional.convolutions import BatchNorm
 from xpurt.functional.panels import takes_panels
 from xpurt.optimization.activation_calls import of_call
@@ -48,6 +50,7 @@ def fuse(
             node.replace_all_uses_with(node.args[0])
             nodes.erase_node(node)
     rows = fuse_patterns(nodes, parameters)
+    rows += _take_attention(nodes)
     for node in list(nodes.nodes):
         layer = linear_of(node, parameters) or convolution_of(node, parameters)
         if layer is not None and (what := _fuse_chain(nodes, layer, parameters)):
@@ -62,6 +65,30 @@ def fuse(
     return [(_layer(name), what) for name, what in rows]
 
 
+def _take_attention(graph: Graph) -> list[tuple[str, str]]:
+    """Where it gains, for sizes that are numbers."""
+    rows = []
+    for node in graph.find_nodes(
+        op="call_function", target=F.scaled_dot_product_attention
+    ):
+        if len(node.args) < 3:
+            continue
+        query, key, value = map(value_of, node.args[:3])
+        if (
+            _has_sizes(query)
+            and _has_sizes(key)
+            and _has_sizes(value)
+            and takes_attention(query, key, value)
+        ):
+            node.target = attention  # of the same arguments
+            rows.append(("", "attention by panels"))
+    return rows
+
+
+def _has_sizes(value: Tensor | None) -> TypeGuard[Tensor]:
+    return value is not None and all(type(size) is int for size in value.shape)
+
+
 def _layer(parameter: str) -> str:
     return parameter.rpartition(".")[0]
 
@@ -69,9 +96,7 @@ def _layer(parameter: str) -> str:
 def _gains_by_panels(layer: LinearNode) -> bool:
     """For sizes that are numbers."""
     x, weight = value_of(layer.x), value_of(layer.weight)
-    if x is None or weight is None or any(type(size) is not int for size in x.shape):
-        return False
-    return takes_panels(x, weight)
+    return _has_sizes(x) and _has_sizes(weight) and takes_panels(x, weight)
 
 
 def _parameters_of(graph: Graph, inputs: list[Any], module: nn.Module) -> Parameters:

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "winograd/parts.h"
+#include "lanes/lines.h"
 
 namespace xpurt {
 namespace {

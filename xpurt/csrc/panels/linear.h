@@ -1,7 +1,7 @@
 // Products with a weight in panels of adjacent output channels.
 #pragma once
 
-#include "winograd/kernels.h"
+#include "lanes/kernels.h"
 
 namespace xpurt {
 

@@ -9,6 +9,7 @@
 #include "quantized/padded_pixels.h"
 #include "quantized/panels.h"
 #include "quantized/tile_rows.h"
+#include "lanes/lines.h"
 #include "winograd/parts.h"
 #include "winograd/tiles.h"
 

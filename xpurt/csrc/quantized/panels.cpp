@@ -1,7 +1,7 @@
 #include "quantized/panels.h"
 
 #include "quantized/pair_rows.h"
-#include "winograd/parts.h"
+#include "lanes/lines.h"
 
 namespace xpurt {
 

@@ -1,5 +1,6 @@
-// Scaled dot product attention: by products of oneDNN if it supports the device and the
-// type, else by xpurt's tiled kernel.
+// Scaled dot product attention: by products of panels where they take least, else by
+// products of oneDNN if it supports the device and the type, else by xpurt's tiled
+// kernel.
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -188,10 +189,17 @@ void AttentionCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
   OpCost cost;
   add_cost(asked, &cost);
   const size_t position = choose_device(cost, stream, run);
+  const PhysicalDevice& device = *stream.ordinal().devices[position];
+  if (!is_backward() && !is_capturing(stream) && attention_fits_panels(asked, device)) {
+    Attended made = attend_by_panels(asked);
+    torch::jit::drop(*stack, roles_.count);
+    torch::jit::push(*stack, std::move(made.out), std::move(made.sums));
+    tier_ = Tier::native;
+    return;
+  }
   // For captures see Note [Capture].
   const bool products =
-      !is_capturing(stream) &&
-      onednn_multiplies(*stream.ordinal().devices[position], asked.query.scalar_type());
+      !is_capturing(stream) && onednn_multiplies(device, asked.query.scalar_type());
   if (is_backward()) {
     backward(asked, position, products, stack);
   } else {

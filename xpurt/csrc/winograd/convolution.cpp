@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lanes/lines.h"
 #include "winograd/parts.h"
 #include "winograd/transforms.h"
 

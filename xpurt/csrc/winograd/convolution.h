@@ -1,7 +1,7 @@
 // Convolutions of 3x3 by fewer multiplications.
 #pragma once
 
-#include "winograd/kernels.h"
+#include "lanes/kernels.h"
 #include "winograd/tiles.h"
 
 namespace xpurt {

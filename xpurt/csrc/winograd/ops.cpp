@@ -6,7 +6,7 @@
 #include "dispatch/dispatch.h"
 #include "native/alias.h"
 #include "winograd/convolution.h"
-#include "winograd/kernels.h"
+#include "lanes/kernels.h"
 
 namespace xpurt {
 namespace {
@@ -50,13 +50,13 @@ std::vector<int64_t> sizes_of(const TiledConvolution& conv) {
 
 // Channels that a block may have: a divisor of the layer's in whole lanes.
 bool is_block(int64_t channels) {
-  return channels == kChannels || channels == winograd_kernels()->lanes;
+  return channels == kChannels || channels == lane_kernels()->lanes;
 }
 
 TiledConvolution checked(const Tensor& input, const Tensor& weight,
                          const MaybeTensor& bias, const MaybeTensor& other,
                          IntArrayRef padding) {
-  TORCH_CHECK_NOT_IMPLEMENTED(winograd_kernels() != nullptr, kName,
+  TORCH_CHECK_NOT_IMPLEMENTED(lane_kernels() != nullptr, kName,
                               " wants a processor with AVX2 or AVX-512, which this one "
                               "has not. Use torch.nn.functional.conv2d");
   const int64_t block = input.dim() == 5 ? input.size(4) : 0;
@@ -70,20 +70,19 @@ TiledConvolution checked(const Tensor& input, const Tensor& weight,
   check_values("a weight", weight);
   TORCH_CHECK_VALUE(
       weight.dim() == 4 && weight.size(0) == kProducts && weight.size(2) == channels &&
-          weight.size(3) == winograd_kernels()->panel,
+          weight.size(3) == lane_kernels()->panel,
       kName, " wants a transformed weight of shape (", kProducts, ", out_channels / ",
-      winograd_kernels()->panel, ", ", channels, ", ", winograd_kernels()->panel,
-      "); found ", weight.sizes(), ". Pack the weight for these images again");
+      lane_kernels()->panel, ", ", channels, ", ", lane_kernels()->panel, "); found ",
+      weight.sizes(), ". Pack the weight for these images again");
   TORCH_CHECK_VALUE(channels % kChannels == 0, kName, " wants a multiple of ",
                     kChannels, " input channels; found ", channels,
                     ". Use torch.nn.functional.conv2d");
   TORCH_CHECK_VALUE(padding.size() == 2 && padding[0] >= 0 && padding[1] >= 0, kName,
                     " wants a padding of two numbers that are not negative; found ",
                     padding);
-  const TiledConvolution conv{block,         input.size(0),
-                              channels,      weight.size(1) * winograd_kernels()->panel,
-                              input.size(2), input.size(3),
-                              padding[0],    padding[1]};
+  const TiledConvolution conv{
+      block,         input.size(0), channels,   weight.size(1) * lane_kernels()->panel,
+      input.size(2), input.size(3), padding[0], padding[1]};
   TORCH_CHECK_VALUE(conv.out_height() > 0 && conv.out_width() > 0, kName,
                     " wants images of 3x3 or more with their padding; found ",
                     input.sizes(), " and a padding of ", padding,
@@ -116,7 +115,7 @@ Tensor on_cpu(const Tensor& input, const Tensor& weight, const MaybeTensor& bias
   if (result.numel() == 0) return result;
   const Tensor images = input.contiguous(format_of(conv));
   const Tensor added = is_given(other) ? other->contiguous(format_of(conv)) : Tensor();
-  winograd_convolution(*winograd_kernels(), conv, images.const_data_ptr<float>(),
+  winograd_convolution(*lane_kernels(), conv, images.const_data_ptr<float>(),
                        weight.const_data_ptr<float>(),
                        {values_of(bias), values_of(added), relu},
                        result.mutable_data_ptr<float>());

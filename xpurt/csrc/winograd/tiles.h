@@ -1,14 +1,9 @@
 // The tiles of a convolution of 3x3 with a stride of 1.
 #pragma once
 
-#include <cstdint>
+#include "lanes/kernels.h"
 
 namespace xpurt {
-
-constexpr int64_t kResults = 4;    // rows and columns of results of a tile
-constexpr int64_t kPixels = 6;     // rows and columns of the image that they need
-constexpr int64_t kProducts = 36;  // numbers of a transformed tile, per channel
-constexpr int64_t kChannels = 16;  // input channels are a multiple
 
 // Images are in channels last, (images, height, width, channels), or in blocks of
 // channels: (images, channels / block, height, width, block).

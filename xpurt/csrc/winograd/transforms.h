@@ -1,7 +1,7 @@
 // The transforms of Winograd's algorithm before and after the products.
 #pragma once
 
-#include "winograd/kernels.h"
+#include "lanes/kernels.h"
 
 namespace xpurt {
 

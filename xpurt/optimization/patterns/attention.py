@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.fx import Node
 from torch.nn import functional as F
 
+from xpurt.functional.attention import attention as fused_attention
 from xpurt.optimization.patterns.graph_calls import (
     arguments,
     cast_of,
@@ -45,9 +46,7 @@ def attention(
     """
     if _fits(q, k, v, mask, is_filled, scale, divisor):
         allowed = ~mask if is_filled and mask is not None else mask
-        return F.scaled_dot_product_attention(
-            q, k, v, attn_mask=allowed, scale=scale / divisor
-        )
+        return fused_attention(q, k, v, attn_mask=allowed, scale=scale / divisor)
     scores = q @ k.transpose(-2, -1) * scale / divisor
     if mask is not None and is_filled:
         scores = scores.masked_fill(mask, -math.inf)

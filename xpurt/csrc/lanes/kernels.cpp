@@ -1,4 +1,4 @@
-#include "winograd/kernels.h"
+#include "lanes/kernels.h"
 
 #include <ATen/Version.h>
 
@@ -18,7 +18,7 @@ const Kernels* chosen() {
 
 }  // namespace
 
-const Kernels* winograd_kernels() {
+const Kernels* lane_kernels() {
   static const Kernels* const kernels = chosen();
   return kernels;
 }

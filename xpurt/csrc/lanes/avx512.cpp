@@ -8,5 +8,5 @@
 #define INSTRUCTIONS "avx512f,fma"
 #define KERNELS kAvx512Kernels
 #define NAMESPACE of_avx512
-#include "winograd/lanes.h"
+#include "lanes/lanes.h"
 #endif

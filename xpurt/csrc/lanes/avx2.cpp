@@ -8,5 +8,5 @@
 #define INSTRUCTIONS "avx2,fma"
 #define KERNELS kAvx2Kernels
 #define NAMESPACE of_avx2
-#include "winograd/lanes.h"
+#include "lanes/lanes.h"
 #endif

@@ -1,9 +1,14 @@
 // The loops over channels, compiled for each instruction set.
 #pragma once
 
-#include "winograd/tiles.h"
+#include <cstdint>
 
 namespace xpurt {
+
+constexpr int64_t kResults = 4;    // rows and columns of results of a tile
+constexpr int64_t kPixels = 6;     // rows and columns of the image that they need
+constexpr int64_t kProducts = 36;  // numbers of a transformed tile, per channel
+constexpr int64_t kChannels = 16;  // input channels are a multiple
 
 // What is added to a result, or null, and whether negative ones become 0.
 struct Epilogue {
@@ -38,6 +43,12 @@ struct Added {
 // What follows a sum. relu keeps NaN; gelu is that of the error function.
 enum class AfterSum : uint8_t { none, relu, gelu };
 
+// Of a row of scores: the largest yet, and the sum of exp(score - most).
+struct RowSum {
+  float most;
+  float sum;
+};
+
 struct Kernels {
   int64_t lanes;  // whole ones make a block of channels
   int64_t panel;  // adjacent columns of a packed weight
@@ -61,6 +72,24 @@ struct Kernels {
   // follows.
   void (*finish_row)(const float* bias, AfterSum after, float* values, int64_t size);
 
+  // Replaces scores by exp(score * scale + mask - the largest one yet), and brings the
+  // sum up to date. Returns the factor of what was summed before. mask: null for none,
+  // else as long as whole lanes, as scores are. If sum.most is -inf nothing was.
+  float (*weigh_row)(float* scores, int64_t size, float scale, const float* mask,
+                     RowSum& sum);
+
+  // A panel of the columns that are (rows, size) of `from`, with zeros after the last.
+  // rows: at most a panel.
+  void (*transpose_panel)(const float* from, int64_t stride, int64_t rows, int64_t size,
+                          float* to);
+
+  // A panel of rows of `size` values, at most a panel's, with zeros after the last.
+  void (*copy_panel)(const float* from, int64_t stride, int64_t rows, int64_t size,
+                     float* to);
+
+  // to = from * factor
+  void (*scale_row)(const float* from, int64_t size, float factor, float* to);
+
   // From a row in each of 36 matrices to the results of a tile. others: what is added
   // to each.
   void (*finish_tile)(const float* products, int64_t stride, Channels channels,
@@ -72,6 +101,6 @@ extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
 
 // Those of PyTorch's instruction set (see ATEN_CPU_CAPABILITY); null if there are none.
-const Kernels* winograd_kernels();
+const Kernels* lane_kernels();
 
 }  // namespace xpurt
