@@ -14,6 +14,7 @@ from xpurt_tools.bench.auto.mapping_process import MappingProcess
 from xpurt_tools.bench.auto.measured import Measured, group_sentences
 from xpurt_tools.bench.auto.memory_rate import memory_gain
 from xpurt_tools.bench.auto.report import SECTION, as_table
+from xpurt_tools.bench.auto.run import median_run
 from xpurt_tools.bench.auto.training import NETWORKS
 from xpurt_tools.bench.calibration_loop import MOST, CalibrationLoop
 
@@ -32,6 +33,18 @@ def test_the_best_single_device_counts() -> None:
     assert found.verdict == "met"
     found = measured(case(1.05, ("CPU",)), CPU=1.0, AUTO=1.06)
     assert found.verdict == "not met"
+
+
+def test_what_equal_programs_have_is_met_and_said() -> None:
+    of = AutoCase("made up", lambda: lambda: None, Limit(1.02, noise=1.03))
+    values = {1.02: "met", 1.029: "met: equal within the noise", 1.04: "not met"}
+    for value, verdict in values.items():
+        assert measured(of, CPU=1.0, GPU=2.0, AUTO=value).verdict == verdict
+
+
+def test_the_median_of_several_runs_counts() -> None:
+    runs = [measured(case(1.02), CPU=1.0, GPU=2.0, AUTO=of) for of in (1.1, 0.9, 1.0)]
+    assert median_run(runs).value == 1.0
 
 
 def test_together_is_as_if_each_did_its_part() -> None:

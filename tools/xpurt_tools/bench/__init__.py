@@ -3,6 +3,7 @@
 from xpurt_tools.bench.all_suites import MINUTES, run_all
 from xpurt_tools.bench.auto import AUTO, run_auto
 from xpurt_tools.bench.command import run_bench
+from xpurt_tools.bench.instructions import run_instructions
 from xpurt_tools.bench.layer_times import measured_layers
 from xpurt_tools.bench.models import MODELS, Case
 from xpurt_tools.bench.ranks import RankGroup
@@ -23,4 +24,5 @@ __all__ = [
     "run_all",
     "run_auto",
     "run_bench",
+    "run_instructions",
 ]

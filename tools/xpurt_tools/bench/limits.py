@@ -41,7 +41,8 @@ def measure_limits(budget: Budget, say: Callable[[str], None] = print) -> Limits
     for dtype in (torch.float32, torch.bfloat16):
         try:
             rates[dtype] = _product_rate(
-                onednn_alone.product(PRODUCT_SIZE, dtype), budget
+                onednn_alone.product(PRODUCT_SIZE, PRODUCT_SIZE, PRODUCT_SIZE, dtype),
+                budget,
             )
         except onednn_alone.Failed as failure:
             say(f"oneDNN alone could not be measured in {dtype}: {failure}")

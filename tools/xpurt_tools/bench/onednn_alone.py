@@ -47,30 +47,28 @@ class _Library:
         return handle
 
 
-def product(size: int, dtype: torch.dtype) -> Callable[[], None]:
-    """A call that multiplies two matrices of this size, and waits for the result.
+def product(
+    rows: int, inner: int, columns: int, dtype: torch.dtype
+) -> Callable[[], None]:
+    """A call that multiplies (rows, inner) by (inner, columns), and waits for the result.
 
     Handles are kept until the process ends. Raises Failed.
     """
     library = _Library()
     engine = library.made("engine_create", c_int(CPU_ENGINE), c_size_t(0))
     stream = library.made("stream_create", engine, c_uint(IN_ORDER))
-    sizes = (c_int64 * MAX_RANK)(size, size)
-    strides = (c_int64 * MAX_RANK)(size, 1)
-    layout = library.made(
-        "memory_desc_create_with_strides",
-        c_int(2),
-        sizes,
-        c_int(DATA_TYPES[dtype]),
-        strides,
-    )
+    shapes = (rows, inner), (inner, columns), (rows, columns)
+    layouts = [_layout(library, *shape, dtype) for shape in shapes]
+    left, right, result = layouts
     description = library.made(
-        "matmul_primitive_desc_create", engine, layout, layout, None, layout, None
+        "matmul_primitive_desc_create", engine, left, right, None, result, None
     )
     primitive = library.made("primitive_create", description)
-    memories = [library.made("memory_create", layout, engine, ALLOCATE) for _ in "abc"]
-    for memory in memories:
-        _fill(library, memory, torch.rand(size, size).to(dtype))
+    memories = [
+        library.made("memory_create", layout, engine, ALLOCATE) for layout in layouts
+    ]
+    for memory, shape in zip(memories, shapes, strict=True):
+        _fill(library, memory, torch.rand(shape).to(dtype))
     arguments = (_Argument * 3)(
         *(
             _Argument(number, memory)
@@ -83,6 +81,16 @@ def product(size: int, dtype: torch.dtype) -> Callable[[], None]:
         library("stream_wait", stream)
 
     return call
+
+
+def _layout(library: _Library, rows: int, columns: int, dtype: torch.dtype) -> c_void_p:
+    return library.made(
+        "memory_desc_create_with_strides",
+        c_int(2),
+        (c_int64 * MAX_RANK)(rows, columns),
+        c_int(DATA_TYPES[dtype]),
+        (c_int64 * MAX_RANK)(columns, 1),
+    )
 
 
 def _fill(library: _Library, memory: c_void_p, values: torch.Tensor) -> None:

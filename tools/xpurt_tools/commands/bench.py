@@ -34,6 +34,11 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--report", type=path, metavar="DIR", help="where --all writes its tables"
     )
     command.add_argument(
+        "--instructions",
+        action="store_true",
+        help="count the instructions of one suite's calls by valgrind, not their times",
+    )
+    command.add_argument(
         "--minutes", type=minutes, metavar="M", help="no row begins later"
     )
     command.add_argument("--json", type=path, metavar="FILE", help="write all numbers")
@@ -65,6 +70,7 @@ def run(options: argparse.Namespace) -> int:
         run_all,
         run_auto,
         run_bench,
+        run_instructions,
     )
 
     request = Request(
@@ -85,6 +91,8 @@ def run(options: argparse.Namespace) -> int:
             if request != Request(minutes=request.minutes):
                 raise BadRequest("--all takes --report and --minutes alone")
             return run_all(options.report, options.minutes or MINUTES)
+        if options.instructions:
+            return run_instructions(request)
         # This suite sets the mappings in its own processes.
         return run_auto(request) if options.suite == [AUTO] else run_bench(request)
     except (BadRequest, MissingExtra, XpurtError) as error:

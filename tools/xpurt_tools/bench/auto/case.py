@@ -18,12 +18,14 @@ class Limit:
         (Nozal, Bosque and Beivide, 2020).
     added_ns: `most` is not a ratio: it is what AUTO may add to each of this many ops,
         in nanoseconds of processor time.
+    noise: ratios up to this one are measured of equal programs, too.
     """
 
     most: float
     against: tuple[str, ...] = ALONE
     together: bool = False
     added_ns: int = 0
+    noise: float = 0.0
 
     def time(self, seconds: Mapping[str, float]) -> float:
         """The time that a limit of 1 stands for, from the times by mapping."""
@@ -48,6 +50,7 @@ class AutoCase:
     kernels: in a call, for that delay.
     group: cases whose geometric mean has a limit, too.
     calls: the calls per measurement.
+    runs: in processes of their own each; the one with the median value counts.
     """
 
     name: str
@@ -58,3 +61,4 @@ class AutoCase:
     kernels: int = 1
     group: str = ""
     calls: int = 1
+    runs: int = 1

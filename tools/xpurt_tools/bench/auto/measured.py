@@ -11,6 +11,7 @@ from xpurt_tools.bench.auto.case import AutoCase
 from xpurt_tools.bench.auto.cases import GROUP_LIMITS
 
 Seconds = dict[str, float]
+EQUAL = "met: equal within the noise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class Measured:
 
     @property
     def is_met(self) -> bool:
-        return self.value <= self.case.limit.most
+        limit = self.case.limit
+        return self.value <= max(limit.most, limit.noise)
 
     @property
     def is_judged(self) -> bool:
@@ -67,6 +69,8 @@ class Measured:
     def verdict(self) -> str:
         if not self.is_judged:
             return calibration_loop.TOO_BUSY
+        if self.is_met and self.value > self.case.limit.most:
+            return EQUAL
         return "met" if self.is_met else "not met"
 
     @property

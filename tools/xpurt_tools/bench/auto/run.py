@@ -5,6 +5,7 @@ import math
 import statistics
 import sys
 import time
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from xpurt.reports import describe_machine
@@ -67,7 +68,11 @@ def run_auto(request: Request) -> int:
                 over.append(case.name)
                 continue
             print(case.name, file=sys.stderr, flush=True)
-            found.append(_measure(case, loop, request.quick))
+            runs = [
+                _measure(case, loop, request.quick)
+                for _ in range(1 if request.quick else case.runs)
+            ]
+            found.append(median_run(runs))
     except KeyboardInterrupt:
         print("\ninterrupted")
     finally:
@@ -96,6 +101,11 @@ def calls_of_measurement(
     """How many calls are timed at once: those of the case, for `least_s` seconds and more.
     fastest: the seconds of the fastest call so far."""
     return max(case.calls, math.ceil(least_s / fastest))
+
+
+def median_run(runs: Sequence[Measured]) -> Measured:
+    """The one with the median value."""
+    return sorted(runs, key=lambda each: each.value)[len(runs) // 2]
 
 
 def _measure(case: AutoCase, loop: CalibrationLoop, quick: bool) -> Measured:
