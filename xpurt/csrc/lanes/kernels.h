@@ -11,7 +11,7 @@ constexpr int64_t kProducts = 36;  // numbers of a transformed tile, per channel
 constexpr int64_t kChannels = 16;  // input channels are a multiple
 
 // What is added to a result, or null, and whether negative ones become 0.
-struct Epilogue {
+struct TileEpilogue {
   const float* bias;   // (out_channels)
   const float* other;  // as the result
   bool relu;           // keeps NaN
@@ -93,7 +93,7 @@ struct Kernels {
   // From a row in each of 36 matrices to the results of a tile. others: what is added
   // to each.
   void (*finish_tile)(const float* products, int64_t stride, Channels channels,
-                      const Epilogue& epilogue, const Pixel<const float>* others,
+                      const TileEpilogue& epilogue, const Pixel<const float>* others,
                       const Pixel<float>* results);
 };
 

@@ -58,7 +58,7 @@ static OF_LANES void transform_tile(const Pixel<const float>* pixels, Channels c
 }
 
 static OF_LANES void finish_tile(const float* products, int64_t stride,
-                                 Channels channels, const Epilogue& epilogue,
+                                 Channels channels, const TileEpilogue& epilogue,
                                  const Pixel<const float>* others,
                                  const Pixel<float>* results) {
   for (int64_t c = 0; c < channels.number; c += kLanes) {

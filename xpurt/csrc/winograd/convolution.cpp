@@ -40,8 +40,8 @@ class Scratch {
 
 // A nested at::parallel_for runs on its own thread.
 void compute(const Kernels& kernels, const TiledConvolution& conv, const float* input,
-             const float* weight, const Epilogue& epilogue, float* result, Part part,
-             Scratch& scratch) {
+             const float* weight, const TileEpilogue& epilogue, float* result,
+             Part part, Scratch& scratch) {
   const Matrices& tiles = scratch.tiles;
   const Matrices& products = scratch.products;
   float* const made = scratch.made();
@@ -73,7 +73,7 @@ void compute(const Kernels& kernels, const TiledConvolution& conv, const float* 
 
 void winograd_convolution(const Kernels& kernels, const TiledConvolution& conv,
                           const float* input, const float* weight,
-                          const Epilogue& epilogue, float* result) {
+                          const TileEpilogue& epilogue, float* result) {
   in_parts<Scratch>(conv, most_tiles(kernels, conv), [&](Part part, Scratch& scratch) {
     compute(kernels, conv, input, weight, epilogue, result, part, scratch);
   });

@@ -30,6 +30,6 @@ namespace xpurt {
 // panel. Runs on PyTorch's threads.
 void winograd_convolution(const Kernels& kernels, const TiledConvolution& conv,
                           const float* input, const float* weight,
-                          const Epilogue& epilogue, float* result);
+                          const TileEpilogue& epilogue, float* result);
 
 }  // namespace xpurt

@@ -30,7 +30,7 @@ void transform_input(const Kernels& kernels, const TiledConvolution& conv,
 
 void transform_output(const Kernels& kernels, const TiledConvolution& conv,
                       const float* products, const Matrices& matrices, int64_t first,
-                      int64_t count, const Epilogue& epilogue, float* result) {
+                      int64_t count, const TileEpilogue& epilogue, float* result) {
   const Channels channels{conv.out_channels, conv.adjacent(conv.out_channels)};
   std::vector<float> outside(channels.adjacent);  // written, and not used
   const Places places(channels.adjacent, conv.out_channels, conv.out_height(),

@@ -13,6 +13,6 @@ void transform_input(const Kernels& kernels, const TiledConvolution& conv,
 // Transforms the products of `count` tiles to results.
 void transform_output(const Kernels& kernels, const TiledConvolution& conv,
                       const float* products, const Matrices& matrices, int64_t first,
-                      int64_t count, const Epilogue& epilogue, float* result);
+                      int64_t count, const TileEpilogue& epilogue, float* result);
 
 }  // namespace xpurt
