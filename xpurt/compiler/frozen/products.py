@@ -61,44 +61,68 @@ class _Product:
             return None
         return _Product(node, input, weight, bias, constant)
 
-    def arguments(
-        self, input: Any, weight: Any, bias: Any, other: Any, after: Epilogue
-    ) -> tuple[Any, ...]:
-        """Of `xpurt::fused_product`."""
-        sizes = list(self.weight.meta["val"].size())
-        return (input, weight, bias, other, sizes, *after.activation)
+
+class _Panels:
+    """The op `xpurt::panel_linear`."""
+
+    activations: Final[Collection[str] | None] = ACTIVATIONS
+
+    def __init__(self, of: _Product, after: Epilogue) -> None:
+        self._of, self._after = of, after
+
+    def weight(self, graph: GraphModule) -> Node | None:
+        of = self._of
+        arguments = (of.constant.t(),)
+        return packed_weight(graph, pack_panels, arguments, of.weight, of.node)
+
+    def product(self, graph: GraphModule, weight: Node, other: Node | None) -> Node:
+        of, op = self._of, torch.ops.xpurt.panel_linear.default
+        after = of.constant.size(1), self._after.activation.name
+        return call(graph.graph, op, of.input, weight, of.bias, other, *after)
+
+
+class _Primitive:
+    """The op `xpurt::fused_product`."""
+
+    activations: Final[Collection[str] | None] = None  # all of those that are known
+
+    def __init__(self, of: _Product, after: Epilogue) -> None:
+        self._of, self._after = of, after
+        sizes = list(of.weight.meta["val"].size())
+        self._after_other = sizes, *after.activation
+
+    def weight(self, graph: GraphModule) -> Node | None:
+        """None if there is no primitive."""
+        of, pack = self._of, torch.ops.xpurt.pack_product_weight
+        operands = packing_operands(
+            of.node, of.input, of.constant, of.bias, self._after
+        )
+        arguments = *operands, *self._after_other
+        return packed_weight(graph, pack, arguments, of.weight, of.node)
+
+    def product(self, graph: GraphModule, weight: Node, other: Node | None) -> Node:
+        of, op = self._of, torch.ops.xpurt.fused_product.default
+        operands = of.input, weight, of.bias, other
+        return call(graph.graph, op, *operands, *self._after_other)
 
 
 def _replace(graph: GraphModule, of: _Product) -> bool:
     by_panels = takes_panels(of.input.meta["val"], of.constant.t())
-    after = _epilogue_of(of.node, ACTIVATIONS if by_panels else None)
+    form = _Panels if by_panels else _Primitive
+    after = _epilogue_of(of.node, form.activations)
+    made, reshape = form(of, after), torch.ops.aten.reshape.default
     result = of.node.meta["val"]
-    made, aten = graph.graph, torch.ops.aten
-    with made.inserting_before(after.last):
-        if by_panels:
-            arguments: Any = (of.constant.t(),)
-            weight = packed_weight(graph, pack_panels, arguments, of.weight, of.node)
-        else:
-            operands = packing_operands(of.node, of.input, of.constant, of.bias, after)
-            arguments = of.arguments(*operands, after)
-            pack = torch.ops.xpurt.pack_product_weight
-            weight = packed_weight(graph, pack, arguments, of.weight, of.node)
+    with graph.graph.inserting_before(after.last):
+        weight = made.weight(graph)
         if weight is None:
             return False
         other = after.other
         if other is not None:
-            other = call(made, aten.reshape.default, other, list(result.size()))
-        if by_panels:
-            op = torch.ops.xpurt.panel_linear.default
-            columns, name = of.constant.size(1), after.activation.name
-            arguments = (of.input, weight, of.bias, other, columns, name)
-        else:
-            op = torch.ops.xpurt.fused_product.default
-            arguments = of.arguments(of.input, weight, of.bias, other, after)
-        product = call(made, op, *arguments)
+            other = call(graph.graph, reshape, other, list(result.size()))
+        product = made.product(graph, weight, other)
         sizes = list(after.last.meta["val"].size())
         if sizes != list(result.size()):
-            product = call(made, aten.reshape.default, product, sizes)
+            product = call(graph.graph, reshape, product, sizes)
         after.last.replace_all_uses_with(product)
     return True
 
