@@ -1,7 +1,7 @@
 """The calls of a suite's rows, between marks for valgrind's callgrind. Runs in a process of
 its own: see instructions.py.
 
-    python -m xpurt_tools.bench.counted_calls LIBRARY MAPPING SUITE PATTERN
+    python -m xpurt_tools.bench.counted_calls LIBRARY MAPPING SUITE PATTERN CALLS
 """
 
 import ctypes
@@ -16,12 +16,10 @@ import xpurt
 from xpurt_tools.bench.row import Unavailable
 from xpurt_tools.bench.suites import SUITES
 
-# Calls that are counted, and those before, in which xpu learns.
-CALLS: Final = 50
-LEARNING: Final = 300
+LEARNING: Final = 300  # calls before those that are counted
 
 
-def main(library: str, mapping: str, suite: str, pattern: str) -> None:
+def main(library: str, mapping: str, suite: str, pattern: str, calls: str) -> None:
     torch.set_num_threads(1)
     xpurt.set_xpu_mapping(mapping)
     marks = ctypes.CDLL(library)
@@ -40,7 +38,7 @@ def main(library: str, mapping: str, suite: str, pattern: str) -> None:
             gc.collect()
             gc.disable()
             marks.begin()
-            for _ in range(CALLS):
+            for _ in range(int(calls)):
                 call()
             marks.end(f"{kind} {row.name}".encode())
             gc.enable()

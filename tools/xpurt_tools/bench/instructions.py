@@ -21,11 +21,12 @@ from xpurt.reports import describe_machine
 from xpurt.text.markdown_section import BadMarkers, head_of, line_of
 from xpurt.text.table import table
 from xpurt_tools.bench import markdown
-from xpurt_tools.bench.counted_calls import CALLS
 from xpurt_tools.bench.line_process import ONE_CORE
 from xpurt_tools.bench.request import Request
 from xpurt_tools.bench.row import BadRequest
 from xpurt_tools.bench.suites import SUITES
+
+CALLS: Final = 50  # that are counted
 
 _MARKS: Final = """
 #include <valgrind/callgrind.h>
@@ -67,7 +68,7 @@ def count(suite: str, pattern: str = "*", mapping: str = "CPU") -> list[Counted]
             *("valgrind", "--quiet", "--tool=callgrind", "--combine-dumps=yes"),
             f"--callgrind-out-file={counts}",
             *(sys.executable, "-m", "xpurt_tools.bench.counted_calls"),
-            *(str(_library(folder)), mapping, suite, pattern),
+            *(str(_library(folder)), mapping, suite, pattern, str(CALLS)),
         ]
         variables = [f"{name}={value}" for name, value in ONE_CORE.items()]
         if code := subprocess.run(["env", *variables, *command]).returncode:
