@@ -3,6 +3,8 @@
 
 #include <immintrin.h>
 
+#include <limits>
+
 #include "quantized/pair_rows.h"
 
 #define WITH_AVX2 __attribute__((target("avx2,fma")))
@@ -20,10 +22,15 @@ WITH_AVX2 inline Column column_at(const PairEpilogue& epilogue, int64_t channel)
           _mm256_loadu_ps(epilogue.bias + channel)};
 }
 
+// What no result is below.
+WITH_AVX2 inline __m256 floor_of(const PairEpilogue& epilogue) {
+  return _mm256_set1_ps(epilogue.relu ? 0 : -std::numeric_limits<float>::infinity());
+}
+
 // One rounding of the last product and the bias: the compiler would choose so per
 // place.
 WITH_AVX2 inline void finish(__m256i sums, const Column& column, const float* row_scale,
-                             bool relu, float* result) {
+                             __m256 floor, float* result) {
   __m256 value = _mm256_cvtepi32_ps(sums);
   if (row_scale == nullptr) {
     value = _mm256_fmadd_ps(value, column.scale, column.bias);
@@ -32,8 +39,7 @@ WITH_AVX2 inline void finish(__m256i sums, const Column& column, const float* ro
     value = _mm256_fmadd_ps(value, _mm256_set1_ps(*row_scale), column.bias);
   }
   // The second operand is the result if one is NaN.
-  if (relu) value = _mm256_max_ps(_mm256_setzero_ps(), value);
-  _mm256_storeu_ps(result, value);
+  _mm256_storeu_ps(result, _mm256_max_ps(floor, value));
 }
 
 }  // namespace xpurt

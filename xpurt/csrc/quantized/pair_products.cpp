@@ -33,33 +33,28 @@ struct Band {
   std::vector<int16_t> memory;
 };
 
-// inputs(first, count, band): makes the band of `count` results. panel: without weight,
-// scale and bias. out: (results, channels), as floats.
+// inputs(first, count, band): makes the band of `count` results. shape: a weight
+// without its values, scale and bias. out: (results, channels), as floats.
 template <typename Inputs>
-void multiply(const Inputs& inputs, const PairPanel& panel, const Tensor& packed,
+void multiply(const Inputs& inputs, const PairPanels& shape, const Tensor& packed,
               const std::vector<float>& scale, const std::vector<float>& bias,
               int64_t results, int64_t channels, float* out) {
-  const int64_t panel_size = panel.tap_count * panel.pairs * 2 * kPairPanel;
-  const auto* const weight = packed.const_data_ptr<int8_t>();
+  PairPanels all = shape;
+  all.weight = packed.const_data_ptr<int8_t>();
+  all.epilogue.scale = scale.data();
+  all.epilogue.bias = bias.data();
+  const int64_t whole = channels / kPairPanel, column = whole * kPairPanel;
+  const int64_t width = channels - column;  // of the last panel, if it is cut
   const auto multiply_band = [&](int64_t first, int64_t count, const Band& band) {
     const float* const scales = band.scales.empty() ? nullptr : band.scales.data();
-    std::vector<float> cut;  // of the last panel
-    for (int64_t column = 0; column < channels; column += kPairPanel) {
-      PairPanel of = panel;
-      of.weight = weight + column / kPairPanel * panel_size;
-      of.epilogue.scale = scale.data() + column;
-      of.epilogue.bias = bias.data() + column;
-      float* const to = out + first * channels + column;
-      const int64_t width = std::min(kPairPanel, channels - column);
-      if (width == kPairPanel) {
-        multiply_pairs(of, count, band.first.data(), scales, to, channels);
-        continue;
-      }
-      cut.resize(count * kPairPanel);
-      multiply_pairs(of, count, band.first.data(), scales, cut.data(), kPairPanel);
-      for (int64_t i = 0; i < count; ++i) {
-        std::copy_n(cut.data() + i * kPairPanel, width, to + i * channels);
-      }
+    float* const to = out + first * channels;
+    multiply_pairs(all.part(0, whole), count, band.first.data(), scales, to, channels);
+    if (width == 0) return;
+    std::vector<float> cut(count * kPairPanel);
+    multiply_pairs(all.part(whole, 1), count, band.first.data(), scales, cut.data(),
+                   kPairPanel);
+    for (int64_t i = 0; i < count; ++i) {
+      std::copy_n(cut.data() + i * kPairPanel, width, to + i * channels + column);
     }
   };
   at::parallel_for(0, results, kBand, [&](int64_t begin, int64_t end) {
@@ -161,7 +156,7 @@ Tensor pair_linear(const Tensor& x, std::optional<Affine> affine, const Tensor& 
   };
   const int64_t channels = weight_scale.size(0), tap = 0;
   Tensor out = at::empty({rows, channels}, at::kFloat);
-  multiply(inputs, {&tap, 1, wide / 2, nullptr, {nullptr, nullptr, relu}}, packed,
+  multiply(inputs, {&tap, 1, wide / 2, nullptr, 0, {nullptr, nullptr, relu}}, packed,
            scale_in_panels(weight_scale, affine.has_value() ? affine->scale : 1),
            bias_in_panels(bias, channels), rows, channels,
            out.mutable_data_ptr<float>());
@@ -205,6 +200,7 @@ Tensor pair_convolution(const Tensor& x, Affine affine, const Tensor& packed,
             static_cast<int64_t>(taps.size()),
             pairs_of(adjacent ? kernel[1] * x.size(1) : x.size(1)),
             nullptr,
+            0,
             {nullptr, nullptr, relu}},
            packed, scale_in_panels(weight_scale, affine.scale),
            bias_in_panels(bias, weight_scale.size(0)), x.size(0) * rows * columns,

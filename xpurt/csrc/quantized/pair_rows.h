@@ -14,20 +14,26 @@ struct PairEpilogue {
   bool relu;  // keeps NaN
 };
 
-// A panel of a weight.
-struct PairPanel {
+// Panels of a weight.
+struct PairPanels {
   const int64_t*
       taps;  // where the inputs of each tap begin, after a result's first one
   int64_t tap_count;
   int64_t pairs;         // of a tap
-  const int8_t* weight;  // (taps, pairs, kPairPanel, 2)
+  const int8_t* weight;  // (panels, taps, pairs, kPairPanel, 2)
+  int64_t count;
   PairEpilogue epilogue;
+
+  // Of a panel of the weight.
+  int64_t size() const { return tap_count * pairs * 2 * kPairPanel; }
+  PairPanels part(int64_t first, int64_t panels) const;
 };
 
-// `count` results of kPairPanel columns each, `stride` floats apart. inputs: the first
-// one of each result. scales: of each result, or null. Only for processors with AVX2.
-void multiply_pairs(const PairPanel& panel, int64_t count, const int16_t* const* inputs,
-                    const float* scales, float* results, int64_t stride);
+// `rows` results of kPairPanel columns per panel, `stride` floats apart. inputs: the
+// first one of each row. scales: of each row, or null. Only for processors with AVX2.
+void multiply_pairs(const PairPanels& panels, int64_t rows,
+                    const int16_t* const* inputs, const float* scales, float* results,
+                    int64_t stride);
 
 // (rows, 2 * pairs) times (pairs, kPairPanel, 2), in sums that wrap around. left,
 // sums: rows that are so many integers apart. Only for processors with AVX2.

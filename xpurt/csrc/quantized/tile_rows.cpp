@@ -81,6 +81,7 @@ WITH_AVX2 void transform_tile_pixels(const TilePixels& pixels, int64_t channels,
 WITH_AVX2 void finish_tile_pixels(const int32_t* products, int64_t stride,
                                   int64_t channels, const PairEpilogue& epilogue,
                                   float* const* results) {
+  const __m256 floor = floor_of(epilogue);
   for (int64_t c = 0; c < channels; c += 8) {
     Ints m[kProducts];
 #pragma GCC unroll 6
@@ -101,7 +102,7 @@ WITH_AVX2 void finish_tile_pixels(const int32_t* products, int64_t stride,
       for (int64_t j = 0; j < kResults; ++j) {
         const auto sums =
             reinterpret_cast<SignedInts>(m[i * kPixels + j] * kInverseOf225) >> 2;
-        finish(reinterpret_cast<__m256i>(sums), column, nullptr, epilogue.relu,
+        finish(reinterpret_cast<__m256i>(sums), column, nullptr, floor,
                results[i * kResults + j] + c);
       }
     }
