@@ -176,6 +176,19 @@ def test_groups_of_a_wrong_size(device: str, scales: tuple[int, ...]) -> None:
         torch.ops.xpurt.int4_weight_linear(x, values, scale, scale, None)
 
 
+@pytest.mark.parametrize(
+    "other", [torch.zeros(1, 8, 5, 5), torch.zeros(2, 8, 5, 5, dtype=torch.float64)]
+)
+def test_what_is_added_has_another_shape_or_type(device: str, other: Tensor) -> None:
+    x, weight = torch.zeros(2, 6, 7, 7), torch.zeros(8, 6, 3, 3, dtype=torch.int8)
+    tensors = [each.to(device) for each in (x, weight, torch.ones(8), other)]
+    shape = (1, 1), (0, 0), (1, 1), 1, True, tensors.pop()
+    with pytest.raises(
+        ValueError, match="adds a tensor of its result's shape and type"
+    ):
+        torch.ops.xpurt.int8_convolution(*tensors, None, None, None, *shape)
+
+
 def test_weights_that_were_written_are_packed_again(device: str) -> None:
     one, other = (
         xpurt.quantize(nn.Linear(32, 16).eval().to(device), "dynamic") for _ in range(2)
@@ -220,12 +233,15 @@ def test_without_instructions_for_int8() -> None:
             x = torch.randint(-100, 156, sizes).float()
             weight = torch.randint(-128, 128, kernel, dtype=torch.int8)
             scale, bias = torch.ones(kernel[0]), torch.arange(kernel[0]).float()
-            found = torch.ops.xpurt.int8_convolution(
-                x, weight, scale, bias, one, torch.tensor([100]), *shape, 1, True
-            )
-            wanted = F.conv2d(x.double(), weight.double(), bias.double(), *shape).relu()
-            assert found.double().equal(wanted)
-            assert found.is_contiguous(memory_format=torch.channels_last)
+            wanted = F.conv2d(x.double(), weight.double(), bias.double(), *shape)
+            other = torch.randint(-9999, 9999, wanted.shape).float()
+            for added in (None, other, other.contiguous(memory_format=torch.channels_last)):
+                found = torch.ops.xpurt.int8_convolution(
+                    x, weight, scale, bias, one, torch.tensor([100]), *shape, 1, True, added
+                )
+                sums = wanted if added is None else wanted + added
+                assert found.double().equal(sums.relu())
+                assert found.is_contiguous(memory_format=torch.channels_last)
         x = torch.full((1, 4, 3, 3), torch.nan)
         weight, scale = torch.ones(2, 4, 1, 1, dtype=torch.int8), torch.ones(2)
         none = (None, None, None, (1, 1), (0, 0), (1, 1), 1, True)

@@ -8,13 +8,14 @@ from torch.nn import functional as F
 
 torch.ones(1, device="xpu")
 
-def quantized(x, weight, padding, zero, scale=None, bias=None, device="cpu"):
+def quantized(x, weight, padding, zero, scale=None, bias=None, device="cpu", other=None):
     if scale is None:
         scale = torch.ones(len(weight))
     scales = scale, bias, torch.ones(1), torch.tensor([zero])
-    moved = [each if each is None else each.to(device) for each in (x, weight, *scales)]
+    moved = [each if each is None else each.to(device) for each in (x, weight, *scales, other)]
+    other = moved.pop()
     shape = (1, 1), padding, (1, 1), 1
-    return torch.ops.xpurt.int8_convolution(*moved, *shape, bias is not None).cpu()
+    return torch.ops.xpurt.int8_convolution(*moved, *shape, bias is not None, other).cpu()
 """
 
 
@@ -47,6 +48,9 @@ for images, into, out, height, width, padding, zero, threads in shapes:
         found = quantized(x, weight, padding, zero, device=device)
         assert found.equal(wanted.float()), (images, into)
         assert found.is_contiguous(memory_format=torch.channels_last)
+    other = torch.randint(-9999, 9999, wanted.shape).float()
+    found = quantized(x, weight, padding, zero, other=other)
+    assert found.equal(wanted.float() + other)
     of_channels = torch.rand(out) / 1000, torch.randn(out)
     found = quantized(x, weight, padding, zero, *of_channels)
     for one, image in zip(found, x):

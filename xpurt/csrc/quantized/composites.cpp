@@ -77,9 +77,9 @@ Tensor int8_linear_composite(const Tensor& x, const Int8Weight& weight,
 }
 
 Tensor int8_convolution_composite(const Tensor& x, const Int8Weight& weight,
-                                  const std::optional<Tensor>& bias,
+                                  const Epilogue& epilogue,
                                   const StaticActivations& activations,
-                                  const ConvolutionShape& shape, bool relu) {
+                                  const ConvolutionShape& shape) {
   const Tensor values = x.to(at::kFloat);
   const Quantized quantized =
       activations.known()
@@ -91,8 +91,9 @@ Tensor int8_convolution_composite(const Tensor& x, const Int8Weight& weight,
                       shape.stride, shape.padding, shape.dilation, /*transposed=*/false,
                       no_output_padding, shape.groups);
   out = out * (per_channel(weight.scale, x.dim()) * quantized.scale);
-  if (is_given(bias)) out = out + per_channel(*bias, x.dim());
-  if (relu) out = out.relu();
+  if (is_given(epilogue.bias)) out = out + per_channel(*epilogue.bias, x.dim());
+  if (epilogue.adds()) out = out + *epilogue.other;
+  if (epilogue.relu) out = out.relu();
   return out.to(x.scalar_type());
 }
 

@@ -11,9 +11,9 @@ at::Tensor int8_linear_composite(const at::Tensor& x, const Int8Weight& weight,
                                  const std::optional<at::Tensor>& bias,
                                  const StaticActivations& activations);
 at::Tensor int8_convolution_composite(const at::Tensor& x, const Int8Weight& weight,
-                                      const std::optional<at::Tensor>& bias,
+                                      const Epilogue& epilogue,
                                       const StaticActivations& activations,
-                                      const ConvolutionShape& shape, bool relu);
+                                      const ConvolutionShape& shape);
 at::Tensor int8_weight_linear_composite(const at::Tensor& x, const Int8Weight& weight,
                                         const std::optional<at::Tensor>& bias);
 at::Tensor int4_weight_linear_composite(const at::Tensor& x, const Int4Weight& weight,

@@ -100,16 +100,18 @@ bool takes_pairs(const Tensor& x, const Tensor& weight, const ConvolutionShape& 
 
 // Along one dimension: as along two, the first of size 1.
 Tensor convolution_along_one(const Tensor& x, const Int8Weight& weight,
-                             const std::optional<Tensor>& bias,
+                             const Epilogue& epilogue,
                              const StaticActivations& activations,
-                             const ConvolutionShape& shape, bool relu) {
+                             const ConvolutionShape& shape) {
   const int64_t stride[] = {1, shape.stride[0]};
   const int64_t padding[] = {0, shape.padding[0]};
   const int64_t dilation[] = {1, shape.dilation[0]};
   // A view: its storage, which packed weights belong to, is that of the weight.
   const Int8Weight wide{weight.values.unsqueeze(2), weight.scale};
-  return int8_convolution(x.unsqueeze(2), wide, bias, activations,
-                          {stride, padding, dilation, shape.groups}, relu)
+  std::optional<Tensor> other;
+  if (epilogue.adds()) other = epilogue.other->unsqueeze(2);
+  return int8_convolution(x.unsqueeze(2), wide, {epilogue.bias, other, epilogue.relu},
+                          activations, {stride, padding, dilation, shape.groups})
       .squeeze(2);
 }
 
@@ -134,7 +136,8 @@ Tensor int8_linear(const Tensor& x, const Int8Weight& weight,
   if (in_pairs) {
     std::optional<Affine> affine;
     if (activations.known()) affine = affine_of(activations);
-    return pair_linear(values, affine, packed, weight.scale, bias, false)
+    return pair_linear(values, affine, packed, weight.scale,
+                       {bias, std::nullopt, false})
         .view(sizes)
         .to(x.scalar_type());
   }
@@ -159,25 +162,26 @@ Tensor int8_linear(const Tensor& x, const Int8Weight& weight,
 }
 
 Tensor int8_convolution(const Tensor& x, const Int8Weight& weight,
-                        const std::optional<Tensor>& bias,
-                        const StaticActivations& activations,
-                        const ConvolutionShape& shape, bool relu) {
+                        const Epilogue& epilogue, const StaticActivations& activations,
+                        const ConvolutionShape& shape) {
   const bool in_pairs = !has_integer_products();
   if (x.numel() == 0 || (in_pairs && !takes_pairs(x, weight.values, shape))) {
-    return int8_convolution_composite(x, weight, bias, activations, shape, relu);
+    return int8_convolution_composite(x, weight, epilogue, activations, shape);
   }
   if (x.dim() == 3) {
-    return convolution_along_one(x, weight, bias, activations, shape, relu);
+    return convolution_along_one(x, weight, epilogue, activations, shape);
   }
   const at::MemoryFormat format = channels_last(x.dim());
   const Tensor values = x.to(at::kFloat).contiguous(format);
+  std::optional<Tensor> other;
+  if (epilogue.adds()) other = epilogue.other->to(at::kFloat).contiguous(format);
+  const Epilogue after{epilogue.bias, other, epilogue.relu};
   const Affine affine =
       activations.known() ? affine_of(activations) : affine_of_values(values);
   if (in_pairs && takes_pair_tiles(values, weight.values, shape, affine)) {
     const Tensor packed = packed_weight(weight.values, PackedForm::pair_tiles, {},
                                         [&] { return pack_pair_tiles(weight.values); });
-    return pair_tile_convolution(values, affine, packed, weight.scale, bias, shape,
-                                 relu)
+    return pair_tile_convolution(values, affine, packed, weight.scale, after, shape)
         .to(x.scalar_type());
   }
   if (in_pairs) {
@@ -185,8 +189,8 @@ Tensor int8_convolution(const Tensor& x, const Int8Weight& weight,
     const Tensor packed =
         packed_weight(weight.values, PackedForm::pairs, {adjacent},
                       [&] { return pack_pairs(weight.values, adjacent); });
-    return pair_convolution(values, affine, packed, weight.scale, bias,
-                            weight.values.sizes().slice(2), shape, relu)
+    return pair_convolution(values, affine, packed, weight.scale, after,
+                            weight.values.sizes().slice(2), shape)
         .to(x.scalar_type());
   }
   const Tensor quantized =
@@ -205,13 +209,17 @@ Tensor int8_convolution(const Tensor& x, const Int8Weight& weight,
                     list(shape.stride), list(shape.padding), list(shape.dilation),
                     shape.groups, list(x.sizes()));
       });
-  return call("onednn::qconv_pointwise", quantized, double{affine.scale},
-              int64_t{affine.zero_point}, packed, weight.scale,
-              at::zeros(weight.scale.sizes(), at::kLong), optional_tensor(bias),
-              list(shape.stride), list(shape.padding), list(shape.dilation),
-              shape.groups, 1.0, int64_t{0}, at::kFloat,
-              std::string(relu ? "relu" : "none"), no_scalars(), IValue())
-      .to(x.scalar_type());
+  const bool rectifies = after.relu && !after.adds();
+  Tensor out =
+      call("onednn::qconv_pointwise", quantized, double{affine.scale},
+           int64_t{affine.zero_point}, packed, weight.scale,
+           at::zeros(weight.scale.sizes(), at::kLong), optional_tensor(after.bias),
+           list(shape.stride), list(shape.padding), list(shape.dilation), shape.groups,
+           1.0, int64_t{0}, at::kFloat, std::string(rectifies ? "relu" : "none"),
+           no_scalars(), IValue());
+  if (after.adds()) out.add_(*after.other);
+  if (after.relu && !rectifies) out.relu_();
+  return out.to(x.scalar_type());
 }
 
 }  // namespace xpurt

@@ -19,10 +19,10 @@ at::Tensor int8_linear(const at::Tensor& x, const Int8Weight& weight,
                        const StaticActivations& activations);
 
 // Activations without a known scale have one for the whole tensor. The result is in
-// channels_last. `relu`: negative results become 0.
+// channels_last. What is added has the shape and the type of the result.
 at::Tensor int8_convolution(const at::Tensor& x, const Int8Weight& weight,
-                            const std::optional<at::Tensor>& bias,
+                            const Epilogue& epilogue,
                             const StaticActivations& activations,
-                            const ConvolutionShape& shape, bool relu);
+                            const ConvolutionShape& shape);
 
 }  // namespace xpurt

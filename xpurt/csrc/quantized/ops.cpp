@@ -49,11 +49,22 @@ void check_groups(const Tensor& weight, const Tensor& scale) {
       " inputs. xpurt.quantize(model, \"int4_weight_only\") makes them");
 }
 
-void check_convolution(const Tensor& x, const Tensor& weight, int64_t groups) {
+void check_convolution(const Tensor& x, const Tensor& weight,
+                       const ConvolutionShape& shape, const MaybeTensor& other) {
   TORCH_CHECK_VALUE(x.dim() == weight.dim(), "int8_convolution wants a batch of ",
                     weight.dim(), " dimensions; found shape ", x.sizes(),
                     ". Add the dimension of the batch by .unsqueeze(0)");
-  check_activations("int8_convolution", x, weight.size(1) * groups, 1);
+  check_activations("int8_convolution", x, weight.size(1) * shape.groups, 1);
+  if (!other.has_value() || !other->defined()) return;
+  std::vector<int64_t> sizes{x.size(0), weight.size(0)};
+  for (size_t i = 0; i < shape.stride.size(); ++i) {
+    sizes.push_back(shape.results(i, x.size(i + 2), weight.size(i + 2)));
+  }
+  TORCH_CHECK_VALUE(other->sizes() == sizes && other->scalar_type() == x.scalar_type(),
+                    "int8_convolution adds a tensor of its result's shape and type, ",
+                    IntArrayRef(sizes), " and ", x.scalar_type(), "; found ",
+                    other->sizes(), " and ", other->scalar_type(),
+                    ". Add another one to the result");
 }
 
 Tensor int8_linear_on_cpu(const Tensor& x, const Tensor& weight, const Tensor& scale,
@@ -68,10 +79,11 @@ Tensor int8_convolution_on_cpu(const Tensor& x, const Tensor& weight,
                                const MaybeTensor& x_scale,
                                const MaybeTensor& x_zero_point, IntArrayRef stride,
                                IntArrayRef padding, IntArrayRef dilation,
-                               int64_t groups, bool relu) {
-  check_convolution(x, weight, groups);
-  return int8_convolution(x, {weight, scale}, bias, {x_scale, x_zero_point},
-                          {stride, padding, dilation, groups}, relu);
+                               int64_t groups, bool relu, const MaybeTensor& other) {
+  const ConvolutionShape shape{stride, padding, dilation, groups};
+  check_convolution(x, weight, shape, other);
+  return int8_convolution(x, {weight, scale}, {bias, other, relu},
+                          {x_scale, x_zero_point}, shape);
 }
 
 Tensor int8_weight_linear_on_cpu(const Tensor& x, const Tensor& weight,
@@ -117,14 +129,15 @@ Tensor int8_convolution_on_xpu(const Tensor& x, const Tensor& weight,
                                const MaybeTensor& x_scale,
                                const MaybeTensor& x_zero_point, IntArrayRef stride,
                                IntArrayRef padding, IntArrayRef dilation,
-                               int64_t groups, bool relu) {
+                               int64_t groups, bool relu, const MaybeTensor& other) {
   if (host_reads_all_of(x, weight)) {
     return on_host("xpurt::int8_convolution", weight, x, weight, scale, bias, x_scale,
-                   x_zero_point, stride, padding, dilation, groups, relu);
+                   x_zero_point, stride, padding, dilation, groups, relu, other);
   }
-  check_convolution(x, weight, groups);
-  return int8_convolution_composite(x, {weight, scale}, bias, {x_scale, x_zero_point},
-                                    {stride, padding, dilation, groups}, relu);
+  const ConvolutionShape shape{stride, padding, dilation, groups};
+  check_convolution(x, weight, shape, other);
+  return int8_convolution_composite(x, {weight, scale}, {bias, other, relu},
+                                    {x_scale, x_zero_point}, shape);
 }
 
 Tensor int8_weight_linear_on_xpu(const Tensor& x, const Tensor& weight,
@@ -155,7 +168,7 @@ TORCH_LIBRARY_FRAGMENT(xpurt, m) {
   m.def(
       "int8_convolution(Tensor x, Tensor weight, Tensor weight_scale, Tensor? bias, "
       "Tensor? x_scale, Tensor? x_zero_point, int[] stride, int[] padding, int[] "
-      "dilation, int groups, bool relu=False) -> Tensor");
+      "dilation, int groups, bool relu=False, Tensor? other=None) -> Tensor");
   m.def(
       "int8_weight_linear(Tensor x, Tensor weight, Tensor weight_scale, Tensor? "
       "bias=None) -> Tensor");

@@ -34,11 +34,11 @@ struct Band {
 };
 
 // inputs(first, count, band): makes the band of `count` results. shape: a weight
-// without its values, scale and bias. out: (results, channels), as floats.
+// without its values, scale and bias. other, out: (results, channels), as floats.
 template <typename Inputs>
 void multiply(const Inputs& inputs, const PairPanels& shape, const Tensor& packed,
               const std::vector<float>& scale, const std::vector<float>& bias,
-              int64_t results, int64_t channels, float* out) {
+              int64_t results, int64_t channels, const float* other, float* out) {
   PairPanels all = shape;
   all.weight = packed.const_data_ptr<int8_t>();
   all.epilogue.scale = scale.data();
@@ -47,14 +47,18 @@ void multiply(const Inputs& inputs, const PairPanels& shape, const Tensor& packe
   const int64_t width = channels - column;  // of the last panel, if it is cut
   const auto multiply_band = [&](int64_t first, int64_t count, const Band& band) {
     const float* const scales = band.scales.empty() ? nullptr : band.scales.data();
-    float* const to = out + first * channels;
-    multiply_pairs(all.part(0, whole), count, band.first.data(), scales, to, channels);
+    const PairResults to = PairResults{out, other, channels}.from(first, 0);
+    multiply_pairs(all.part(0, whole), count, band.first.data(), scales, to);
     if (width == 0) return;
     std::vector<float> cut(count * kPairPanel);
-    multiply_pairs(all.part(whole, 1), count, band.first.data(), scales, cut.data(),
-                   kPairPanel);
+    for (int64_t i = 0; other != nullptr && i < count; ++i) {
+      std::copy_n(to.from(i, column).other, width, cut.data() + i * kPairPanel);
+    }
+    const float* const added = other == nullptr ? nullptr : cut.data();
+    multiply_pairs(all.part(whole, 1), count, band.first.data(), scales,
+                   {cut.data(), added, kPairPanel});
     for (int64_t i = 0; i < count; ++i) {
-      std::copy_n(cut.data() + i * kPairPanel, width, to + i * channels + column);
+      std::copy_n(cut.data() + i * kPairPanel, width, to.from(i, column).values);
     }
   };
   at::parallel_for(0, results, kBand, [&](int64_t begin, int64_t end) {
@@ -75,15 +79,14 @@ bool is_plain_product(IntArrayRef kernel, const ConvolutionShape& shape) {
 
 // Of a kernel of 1x1: each pixel is a row.
 Tensor convolution_of_pixels(const Tensor& x, Affine affine, const Tensor& packed,
-                             const Tensor& weight_scale,
-                             const std::optional<Tensor>& bias,
-                             const ConvolutionShape& shape, bool relu) {
+                             const Tensor& weight_scale, const Epilogue& epilogue,
+                             const ConvolutionShape& shape) {
   const Tensor pixels = x.slice(2, std::nullopt, std::nullopt, shape.stride[0])
                             .slice(3, std::nullopt, std::nullopt, shape.stride[1])
                             .permute({0, 2, 3, 1})
                             .contiguous();
   const Tensor out = pair_linear(pixels.view({-1, pixels.size(3)}), affine, packed,
-                                 weight_scale, bias, relu);
+                                 weight_scale, epilogue);
   return out.view({pixels.size(0), pixels.size(1), pixels.size(2), -1})
       .permute({0, 3, 1, 2});
 }
@@ -128,8 +131,7 @@ Tensor pack_pairs(const Tensor& weight, bool adjacent) {
 }
 
 Tensor pair_linear(const Tensor& x, std::optional<Affine> affine, const Tensor& packed,
-                   const Tensor& weight_scale, const std::optional<Tensor>& bias,
-                   bool relu) {
+                   const Tensor& weight_scale, const Epilogue& epilogue) {
   const int64_t rows = x.size(0), columns = x.size(1), wide = 2 * pairs_of(columns);
   const float* const values = x.const_data_ptr<float>();
   // Quantized per band, which stays in the cache.
@@ -156,18 +158,19 @@ Tensor pair_linear(const Tensor& x, std::optional<Affine> affine, const Tensor& 
   };
   const int64_t channels = weight_scale.size(0), tap = 0;
   Tensor out = at::empty({rows, channels}, at::kFloat);
-  multiply(inputs, {&tap, 1, wide / 2, nullptr, 0, {nullptr, nullptr, relu}}, packed,
+  multiply(inputs, {&tap, 1, wide / 2, nullptr, 0, {nullptr, nullptr, epilogue.relu}},
+           packed,
            scale_in_panels(weight_scale, affine.has_value() ? affine->scale : 1),
-           bias_in_panels(bias, channels), rows, channels,
+           bias_in_panels(epilogue.bias, channels), rows, channels, epilogue.added(),
            out.mutable_data_ptr<float>());
   return out;
 }
 
 Tensor pair_convolution(const Tensor& x, Affine affine, const Tensor& packed,
-                        const Tensor& weight_scale, const std::optional<Tensor>& bias,
-                        IntArrayRef kernel, const ConvolutionShape& shape, bool relu) {
+                        const Tensor& weight_scale, const Epilogue& epilogue,
+                        IntArrayRef kernel, const ConvolutionShape& shape) {
   if (is_plain_product(kernel, shape)) {
-    return convolution_of_pixels(x, affine, packed, weight_scale, bias, shape, relu);
+    return convolution_of_pixels(x, affine, packed, weight_scale, epilogue, shape);
   }
   const bool adjacent = has_adjacent_taps(shape);
   const int64_t height = x.size(2) + 2 * shape.padding[0];
@@ -201,10 +204,11 @@ Tensor pair_convolution(const Tensor& x, Affine affine, const Tensor& packed,
             pairs_of(adjacent ? kernel[1] * x.size(1) : x.size(1)),
             nullptr,
             0,
-            {nullptr, nullptr, relu}},
+            {nullptr, nullptr, epilogue.relu}},
            packed, scale_in_panels(weight_scale, affine.scale),
-           bias_in_panels(bias, weight_scale.size(0)), x.size(0) * rows * columns,
-           weight_scale.size(0), out.mutable_data_ptr<float>());
+           bias_in_panels(epilogue.bias, weight_scale.size(0)),
+           x.size(0) * rows * columns, weight_scale.size(0), epilogue.added(),
+           out.mutable_data_ptr<float>());
   return out;
 }
 

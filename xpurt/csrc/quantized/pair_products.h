@@ -32,17 +32,17 @@ bool has_adjacent_taps(const ConvolutionShape& shape);
 at::Tensor pack_pairs(const at::Tensor& weight, bool adjacent);
 
 // x: (rows, in) in float32; without `affine` each row has a scale of its own. Returns
-// (rows, out) in float32.
+// (rows, out) in float32. What is added is in the order of the result.
 at::Tensor pair_linear(const at::Tensor& x, std::optional<Affine> affine,
                        const at::Tensor& packed, const at::Tensor& weight_scale,
-                       const std::optional<at::Tensor>& bias, bool relu);
+                       const Epilogue& epilogue);
 
 // x: (images, in, height, width) in channels last, in float32; kernel: height and
-// width. Returns the result in channels last, in float32. Only for one group.
+// width. Returns the result in channels last, in float32, as is what is added. Only for
+// one group.
 at::Tensor pair_convolution(const at::Tensor& x, Affine affine,
                             const at::Tensor& packed, const at::Tensor& weight_scale,
-                            const std::optional<at::Tensor>& bias,
-                            at::IntArrayRef kernel, const ConvolutionShape& shape,
-                            bool relu);
+                            const Epilogue& epilogue, at::IntArrayRef kernel,
+                            const ConvolutionShape& shape);
 
 }  // namespace xpurt

@@ -62,7 +62,7 @@ WITH_AVX2 __attribute__((always_inline)) inline const Weight* add_products(
 
 template <int64_t count>
 WITH_AVX2 void multiply_rows(const PairPanels& of, const int16_t* const* inputs,
-                             const float* scales, float* results, int64_t stride) {
+                             const float* scales, const PairResults& results) {
   const __m256 floor = floor_of(of.epilogue);
   const int8_t* weight = of.weight;
   for (int64_t panel = 0; panel < of.count; ++panel) {
@@ -81,9 +81,9 @@ WITH_AVX2 void multiply_rows(const PairPanels& of, const int16_t* const* inputs,
 #pragma GCC unroll 6
     for (int64_t i = 0; i < count; ++i) {
       const float* const scale = scales == nullptr ? nullptr : scales + i;
-      float* const to = results + i * stride + first;
-      finish(low[i], left, scale, floor, to);
-      finish(high[i], right, scale, floor, to + 8);
+      const PairResults to = results.from(i, first), next = results.from(i, first + 8);
+      finish(low[i], left, scale, floor, to.other, to.values);
+      finish(high[i], right, scale, floor, next.other, next.values);
     }
   }
 }
@@ -109,7 +109,7 @@ WITH_AVX2 void multiply_matrix_rows(const int16_t* left, int64_t left_stride,
 }
 
 using MultiplyRows = void (*)(const PairPanels&, const int16_t* const*, const float*,
-                              float*, int64_t);
+                              const PairResults&);
 using MultiplyMatrixRows = void (*)(const int16_t*, int64_t, const int16_t*, int64_t,
                                     int32_t*, int64_t);
 
@@ -152,8 +152,8 @@ PairPanels PairPanels::part(int64_t first, int64_t panels) const {
 }
 
 void multiply_pairs(const PairPanels& panels, int64_t rows,
-                    const int16_t* const* inputs, const float* scales, float* results,
-                    int64_t stride) {
+                    const int16_t* const* inputs, const float* scales,
+                    const PairResults& results) {
 #if defined(__x86_64__)
   const int64_t most = std::max(kNearBytes / panels.size(), int64_t{1});
   for (int64_t first = 0; first < panels.count; first += most) {
@@ -161,7 +161,7 @@ void multiply_pairs(const PairPanels& panels, int64_t rows,
     in_groups(rows, [&](int64_t begin, int64_t count) {
       kMultiplyRows[count - 1](near, inputs + begin,
                                scales == nullptr ? nullptr : scales + begin,
-                               results + begin * stride + first * kPairPanel, stride);
+                               results.from(begin, first * kPairPanel));
     });
   }
 #endif

@@ -29,11 +29,23 @@ struct PairPanels {
   PairPanels part(int64_t first, int64_t panels) const;
 };
 
-// `rows` results of kPairPanel columns per panel, `stride` floats apart. inputs: the
-// first one of each row. scales: of each row, or null. Only for processors with AVX2.
+// Rows of results, and what is added to each, or null. They are `stride` floats apart.
+struct PairResults {
+  float* values;
+  const float* other;
+  int64_t stride;
+
+  PairResults from(int64_t row, int64_t column) const {
+    const int64_t place = row * stride + column;
+    return {values + place, other == nullptr ? nullptr : other + place, stride};
+  }
+};
+
+// `rows` results of kPairPanel columns per panel. inputs: the first one of each row.
+// scales: of each row, or null. Only for processors with AVX2.
 void multiply_pairs(const PairPanels& panels, int64_t rows,
-                    const int16_t* const* inputs, const float* scales, float* results,
-                    int64_t stride);
+                    const int16_t* const* inputs, const float* scales,
+                    const PairResults& results);
 
 // (rows, 2 * pairs) times (pairs, kPairPanel, 2), in sums that wrap around. left,
 // sums: rows that are so many integers apart. Only for processors with AVX2.

@@ -67,23 +67,27 @@ struct Operands {
   const PaddedPixels& pixels;
   const int16_t* weight;
   PairEpilogue epilogue;
+  const float* other;  // of the result's shape, or null
   float* result;
 };
 
 void finish_tile(const TiledConvolution& conv, const Tile& tile, const int32_t* sums,
                  int64_t stride, const Operands& of, float* outside) {
   float* results[kResults * kResults];
+  const float* others[kResults * kResults];
   for (int64_t i = 0; i < kResults; ++i) {
     for (int64_t j = 0; j < kResults; ++j) {
       const int64_t y = tile.top + i, x = tile.left + j;
       const int64_t row = tile.image * conv.out_height() + y;
       const bool inside = y < conv.out_height() && x < conv.out_width();
-      results[i * kResults + j] =
-          inside ? of.result + (row * conv.out_width() + x) * conv.out_channels
-                 : outside;
+      const int64_t first = (row * conv.out_width() + x) * conv.out_channels;
+      results[i * kResults + j] = inside ? of.result + first : outside;
+      if (of.other == nullptr) continue;
+      others[i * kResults + j] = inside ? of.other + first : outside;
     }
   }
-  finish_tile_pixels(sums, stride, conv.out_channels, of.epilogue, results);
+  finish_tile_pixels(sums, stride, conv.out_channels, of.epilogue,
+                     of.other == nullptr ? nullptr : others, results);
 }
 
 // A nested at::parallel_for runs on its own thread.
@@ -168,9 +172,8 @@ Tensor pack_pair_tiles(const Tensor& weight) {
 }
 
 Tensor pair_tile_convolution(const Tensor& x, Affine affine, const Tensor& packed,
-                             const Tensor& weight_scale,
-                             const std::optional<Tensor>& bias,
-                             const ConvolutionShape& shape, bool relu) {
+                             const Tensor& weight_scale, const Epilogue& epilogue,
+                             const ConvolutionShape& shape) {
   const TiledConvolution conv = tiled(x, weight_scale.size(0), shape);
   // Whole tiles, of which the last may reach behind the image.
   const PaddedPixels pixels(
@@ -179,13 +182,14 @@ Tensor pair_tile_convolution(const Tensor& x, Affine affine, const Tensor& packe
        conv.tile_columns() * kResults + 2},
       1);
   const std::vector<float> scale = scale_in_panels(weight_scale, affine.scale);
-  const std::vector<float> shift = bias_in_panels(bias, conv.out_channels);
+  const std::vector<float> shift = bias_in_panels(epilogue.bias, conv.out_channels);
   Tensor out =
       at::empty({conv.images, conv.out_channels, conv.out_height(), conv.out_width()},
                 at::TensorOptions(at::kFloat), at::MemoryFormat::ChannelsLast);
   const Operands of{pixels,
                     packed.const_data_ptr<int16_t>(),
-                    {scale.data(), shift.data(), relu},
+                    {scale.data(), shift.data(), epilogue.relu},
+                    epilogue.added(),
                     out.mutable_data_ptr<float>()};
   in_parts<Scratch>(conv, kMostTiles, [&](Part part, Scratch& scratch) {
     compute(conv, of, part, scratch);

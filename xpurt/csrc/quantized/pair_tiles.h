@@ -3,8 +3,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <optional>
-
 #include "quantized/activations.h"
 #include "quantized/layer.h"
 
@@ -56,7 +54,7 @@ at::Tensor pack_pair_tiles(const at::Tensor& weight);
 at::Tensor pair_tile_convolution(const at::Tensor& x, Affine affine,
                                  const at::Tensor& packed,
                                  const at::Tensor& weight_scale,
-                                 const std::optional<at::Tensor>& bias,
-                                 const ConvolutionShape& shape, bool relu);
+                                 const Epilogue& epilogue,
+                                 const ConvolutionShape& shape);
 
 }  // namespace xpurt

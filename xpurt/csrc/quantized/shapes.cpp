@@ -3,6 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include "quantized/layer.h"
+
 namespace xpurt {
 namespace {
 
@@ -34,11 +36,11 @@ Tensor int4_weight_linear(const Tensor& x, const Tensor& weight, const Tensor&,
 Tensor int8_convolution(const Tensor& x, const Tensor& weight, const Tensor&,
                         const MaybeTensor&, const MaybeTensor&, const MaybeTensor&,
                         IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-                        int64_t, bool) {
+                        int64_t groups, bool, const MaybeTensor&) {
+  const ConvolutionShape shape{stride, padding, dilation, groups};
   std::vector<c10::SymInt> sizes{x.sym_size(0), weight.sym_size(0)};
   for (size_t i = 0; i < stride.size(); ++i) {
-    const c10::SymInt reach = (weight.sym_size(i + 2) - 1) * dilation[i];
-    sizes.push_back((x.sym_size(i + 2) + 2 * padding[i] - reach - 1) / stride[i] + 1);
+    sizes.push_back(shape.results(i, x.sym_size(i + 2), weight.sym_size(i + 2)));
   }
   const Tensor result = x.new_empty_symint(sizes);
   if (sizes.size() == 3) return result;

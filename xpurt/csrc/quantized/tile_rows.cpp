@@ -80,7 +80,7 @@ WITH_AVX2 void transform_tile_pixels(const TilePixels& pixels, int64_t channels,
 
 WITH_AVX2 void finish_tile_pixels(const int32_t* products, int64_t stride,
                                   int64_t channels, const PairEpilogue& epilogue,
-                                  float* const* results) {
+                                  const float* const* others, float* const* results) {
   const __m256 floor = floor_of(epilogue);
   for (int64_t c = 0; c < channels; c += 8) {
     Ints m[kProducts];
@@ -102,8 +102,10 @@ WITH_AVX2 void finish_tile_pixels(const int32_t* products, int64_t stride,
       for (int64_t j = 0; j < kResults; ++j) {
         const auto sums =
             reinterpret_cast<SignedInts>(m[i * kPixels + j] * kInverseOf225) >> 2;
-        finish(reinterpret_cast<__m256i>(sums), column, nullptr, floor,
-               results[i * kResults + j] + c);
+        const int64_t pixel = i * kResults + j;
+        const float* const added = others == nullptr ? nullptr : others[pixel] + c;
+        finish(reinterpret_cast<__m256i>(sums), column, nullptr, floor, added,
+               results[pixel] + c);
       }
     }
   }
@@ -111,7 +113,7 @@ WITH_AVX2 void finish_tile_pixels(const int32_t* products, int64_t stride,
 #else
 void transform_tile_pixels(const TilePixels&, int64_t, int64_t, int16_t*) {}
 void finish_tile_pixels(const int32_t*, int64_t, int64_t, const PairEpilogue&,
-                        float* const*) {}
+                        const float* const*, float* const*) {}
 #endif
 
 }  // namespace xpurt

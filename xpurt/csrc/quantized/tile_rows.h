@@ -22,8 +22,9 @@ void transform_tile_pixels(const TilePixels& pixels, int64_t channels, int64_t s
                            int16_t* made);
 
 // From a row in each of 36 matrices to 4x4 results, which are pixels of all channels.
-// scale, bias: of each channel. Only for processors with AVX2.
+// others: what is added to each, or null. Only for processors with AVX2.
 void finish_tile_pixels(const int32_t* products, int64_t stride, int64_t channels,
-                        const PairEpilogue& epilogue, float* const* results);
+                        const PairEpilogue& epilogue, const float* const* others,
+                        float* const* results);
 
 }  // namespace xpurt
