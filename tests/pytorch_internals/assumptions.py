@@ -203,6 +203,7 @@ MEMBERS = (
     Member("torch._subclasses.fake_tensor.unset_fake_temporarily", "()", "constants of a graph are real tensors"),
     Member("torch.utils._pytree", "module", "tensors within arguments of a graph's nodes"),
     Member("torch._ops.OpOverload", "type", "ops in traced graphs of the simulator"),
+    Member("torch._ops.OpOverloadPacket", "type", "calls of ops in graphs that Dynamo captures"),
     Member("torch.cuda._device_count_nvml", "()", "counts CUDA GPUs without CUDA; negative if NVML can't say"),
     Member("torch.cuda._is_compiled", "()", "whether this is a CUDA build"),
     Member("torch.ops.aten._*", "OpOverloadPacket", "private ops that are called"),

@@ -5,12 +5,10 @@ layers of one input, and other linear layers. Dropout that is not active goes.
 The longest chain is taken. A value that anything else reads ends it.
 """
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeGuard
+from typing import Any, TypeGuard
 
-import torch
 from torch import Tensor, nn
 from torch.fx import Graph, GraphModule, Node
 from torch.nn import functional as F
@@ -22,6 +20,7 @@ from xpurt.functional.panels import takes_panels
 from xpurt.optimization.activation_calls import of_call
 from xpurt.optimization.fused_convolution import convolution
 from xpurt.optimization.fused_linear import linear, packed_linear
+from xpurt.optimization.patterns.additions import added_to, reader_of
 from xpurt.optimization.patterns.graph_calls import value_of
 from xpurt.optimization.patterns.joined_linears import join_linears
 from xpurt.optimization.patterns.layers import (
@@ -34,8 +33,7 @@ from xpurt.optimization.patterns.layers import (
 )
 from xpurt.optimization.patterns.pattern import Match, Parameters, replace
 from xpurt.optimization.patterns.table import fuse_patterns
-
-_ADDITIONS: Final = (operator.add, operator.iadd, torch.add, "add", "add_")
+from xpurt.quantization.in_plain_ops import QuantizedLayer
 
 
 def fuse(
@@ -100,13 +98,23 @@ def _gains_by_panels(layer: LinearNode) -> bool:
 
 
 def _parameters_of(graph: Graph, inputs: list[Any], module: nn.Module) -> Parameters:
-    names = {id(each): name for name, each in module.named_parameters()}
+    tensors = [*module.named_parameters(), *_of_quantized_layers(module)]
+    names = {id(each): name for name, each in tensors}
     found = [node for node in graph.nodes if node.op == "placeholder"]
     return {
         node: names[id(value)]
         for node, value in zip(found, inputs, strict=True)
-        if id(value) in names and type(value) is nn.Parameter
+        if id(value) in names and type(value) in (nn.Parameter, Tensor)
     }
+
+
+def _of_quantized_layers(module: nn.Module) -> list[tuple[str, Tensor]]:
+    return [
+        (f"{name}.{own}", buffer)
+        for name, layer in module.named_modules()
+        if isinstance(layer, QuantizedLayer)
+        for own, buffer in layer.named_buffers()
+    ]
 
 
 @dataclass(slots=True)
@@ -145,41 +153,19 @@ def _fuse_chain(
 
 def _chain_of(layer: LinearNode | ConvolutionNode, parameters: Parameters) -> _Chain:
     chain = _Chain([layer.node])
-    after = _reader(chain)
+    after = reader_of(chain.nodes[-1])
     if after is not None and isinstance(layer, ConvolutionNode):
         chain.norm = norm_of(after, parameters)
         if chain.norm is not None:
             chain.nodes.append(after)
-            after = _reader(chain)
+            after = reader_of(chain.nodes[-1])
     if after is not None:
-        chain.other = _added(after, chain.nodes[-1])
+        chain.other = added_to(after, chain.nodes[-1])
         if chain.other is not None:
             chain.nodes.append(after)
-            after = _reader(chain)
+            after = reader_of(chain.nodes[-1])
     known = None if after is None else of_call(after)
     if after is not None and known is not None:
         chain.activation = known
         chain.nodes.append(after)
     return chain
-
-
-def _reader(chain: _Chain) -> Node | None:
-    """The only one."""
-    last = chain.nodes[-1]
-    return next(iter(last.users)) if len(last.users) == 1 else None
-
-
-def _added(node: Node, one: Node) -> Node | None:
-    """The tensor that the node adds to `one`."""
-    is_call = node.op in ("call_function", "call_method")
-    if not is_call or node.target not in _ADDITIONS or node.kwargs:
-        return None
-    if len(node.args) != 2 or not all(isinstance(each, Node) for each in node.args):
-        return None
-    first, second = node.args
-    if first is second:
-        return None
-    if node.target in ("add_", operator.iadd) and first is not one:
-        return None  # it writes to what others may read
-    other: Any = second if first is one else first
-    return other if value_of(other) is not None else None

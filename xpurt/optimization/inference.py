@@ -23,6 +23,7 @@ from xpurt.optimization.module_classes import (
 from xpurt.optimization.module_state import begin_state, state_of
 from xpurt.optimization.report import ModuleTime, Report
 from xpurt.optimization.requested_form import as_written, optimized
+from xpurt.quantization.in_plain_ops import QuantizedLayer
 
 Call = Callable[[nn.Module], Any]
 
@@ -45,6 +46,8 @@ def optimize_for_inference(
 
 def _optimize_module(name: str, module: nn.Module, report: Report) -> None:
     kind = type(module)
+    if isinstance(module, QuantizedLayer):
+        return  # it has packed weights of its own
     if kind in LAYERS:
         if not may_change_class(module):
             report.left.append((name, "it has a forward of its own"))
@@ -56,8 +59,9 @@ def _optimize_module(name: str, module: nn.Module, report: Report) -> None:
             report.done.append((name, f"{kind.__name__}: weight packed"))
         return
     is_of_torch = kind.__module__.startswith("torch.nn.")
-    has_layers = any(isinstance(each, LAYERS) for each in module.modules())
-    has_parameters = next(module.parameters(), None) is not None
+    quantized = any(isinstance(each, QuantizedLayer) for each in module.modules())
+    has_layers = quantized or any(isinstance(each, LAYERS) for each in module.modules())
+    has_parameters = quantized or next(module.parameters(), None) is not None
     if kind.forward is nn.Module.forward or not has_parameters:
         return
     if is_of_torch and not has_layers:

@@ -97,6 +97,9 @@ def may_write(node: Node) -> bool:
         return False
     if isinstance(target, torch._ops.OpOverload):
         return bool(target._schema.is_mutable)
+    if isinstance(target, torch._ops.OpOverloadPacket):
+        names = target.overloads()  # type: ignore[no-untyped-call]
+        return any(getattr(target, each)._schema.is_mutable for each in names)
     name, module = getattr(target, "__name__", ""), getattr(target, "__module__", "")
     if module in _READ_ONLY:
         return name in _WRITING_OPERATORS

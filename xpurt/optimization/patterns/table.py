@@ -17,11 +17,12 @@ from typing import Final
 from torch.fx import Graph
 
 from xpurt.optimization.patterns.attention import ATTENTION
+from xpurt.optimization.patterns.int8_convolution import INT8_CONVOLUTION
 from xpurt.optimization.patterns.pattern import Parameters, replace
 from xpurt.optimization.patterns.rms_norm import RMS_NORM
 from xpurt.optimization.patterns.swiglu import SWIGLU
 
-PATTERNS: Final = (ATTENTION, SWIGLU, RMS_NORM)
+PATTERNS: Final = (ATTENTION, SWIGLU, RMS_NORM, INT8_CONVOLUTION)
 
 
 def fuse_patterns(graph: Graph, parameters: Parameters) -> list[tuple[str, str]]:
