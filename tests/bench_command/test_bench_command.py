@@ -241,6 +241,7 @@ def test_suites_are_as_the_targets_say() -> None:
         "compile": (1.0, None, 1.02),
         "compile-eager": (0.8, None, None),
         "compile-sycl": (1.0, None, None),
+        "compile-train": (0.9, None, 0.9),
         "transfer": (1.05, None, None),
         "transfer-lazy": (0.3, None, None),
         "distributed": (1.2, None, None),

@@ -3,6 +3,7 @@
 from xpurt_tools.bench.row import Suite
 from xpurt_tools.bench.suites.attention import ATTENTION
 from xpurt_tools.bench.suites.compile import COMPILE, COMPILE_EAGER, COMPILE_SYCL
+from xpurt_tools.bench.suites.compile_train import COMPILE_TRAIN
 from xpurt_tools.bench.suites.conv import CONV
 from xpurt_tools.bench.suites.cpu_kernels import CPU_KERNELS
 from xpurt_tools.bench.suites.dispatch import DISPATCH
@@ -28,6 +29,7 @@ SUITES: tuple[Suite, ...] = (
     COMPILE,
     COMPILE_EAGER,
     COMPILE_SYCL,
+    COMPILE_TRAIN,
     TRANSFER,
     TRANSFER_LAZY,
     DISTRIBUTED,
