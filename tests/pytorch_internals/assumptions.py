@@ -105,6 +105,8 @@ MEMBERS = (
     Member("torch._inductor.compile_fx.compile_fx", "(model_, example_inputs_, inner_compile, config_patches, decompositions, ignore_shape_env, compile_region_name)", "compiles a graph of lazy tensors, which Dynamo has not traced"),
     Member("torch._inductor.compile_fx.fake_tensor_prop", "(gm, example_inputs, force_allow_non_fake_inputs)", "values of nodes that a pass has made"),
     Member("torch._inductor.ir.Layout", "type", "the device of a buffer"),
+    Member("torch._inductor.ir.ExternKernel", "ABCMeta", "gives an op its operands"),
+    Member("torch._inductor.ir.ExternKernel.require_channels_last", "(x)", "images of a trained convolution are in that layout"),
     Member("torch._inductor.codecache.PyCodeCache.modules", "list", "the modules of generated code"),
     Member("torch._inductor.codecache.PyCodeCache", "type", "the cache that has them"),
     Member("torch.ops.mkldnn._convolution_pointwise", "OpOverloadPacket", "a convolution with what follows it, in optimized models"),

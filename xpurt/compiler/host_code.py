@@ -29,6 +29,7 @@ from torch._inductor.utils import get_donated_idxs
 
 from xpurt import _C
 from xpurt.compiler.host_graph import Home
+from xpurt.functional.winograd import convolution_precision
 
 _home: ContextVar[Home | None] = ContextVar("xpurt_home", default=None)
 _form: ContextVar[str] = ContextVar("xpurt_form", default="")
@@ -73,12 +74,14 @@ def _sources(*rooms: str) -> str:
 @contextmanager
 def compiling_form(form: str, index: int) -> Iterator[None]:
     """Within it, graphs of tensors on xpu:index are compiled in that form."""
-    rooms = ("compiler", "kernels") if form == "sycl" else ("compiler",)
+    rooms = ("compiler", "functional", *(["kernels"] if form == "sycl" else []))
     properties = torch.xpu.get_device_properties(index)
     found: tuple[object, ...] = (
         properties.name,
         properties.driver_version,
         properties.max_compute_units,
+        torch.get_num_threads(),
+        convolution_precision(),
     )
     if form == "sycl":
         found += tuple(_C.device_costs(index))  # a graph is planned by them

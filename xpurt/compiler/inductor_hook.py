@@ -48,6 +48,7 @@ from xpurt.compiler.form_estimate import Estimate, work_of
 from xpurt.compiler.frozen import code_constants, forms, primitives
 from xpurt.compiler.higher_order import numbers_of_loops, regions, triton_kernels
 from xpurt.compiler.renamed import graphs as renamed_graphs
+from xpurt.compiler.trained import convolutions
 from xpurt.compiler.warn_once import warn_once
 from xpurt.errors import KernelBuildError
 from xpurt.kernels import get_kernel_policy
@@ -63,6 +64,7 @@ def change(compile_fx: ModuleType) -> None:
     results.define()
     host_attention.define()
     host_masks.define()
+    convolutions.define()
     traced_layouts.define()
     divided_graphs.define()
     primitives.define()
@@ -273,6 +275,8 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
             kernels = _compile_beside(compile, graph, inputs, home)
             random_ops.replace(graph)
             host_attention.replace(graph)
+            if not kwargs.get("is_inference", False):
+                convolutions.replace(graph)
             with (
                 host_code.compiling_form(Form.NATIVE.value, home.index),
                 host_code.compiling(home),

@@ -55,10 +55,12 @@ _MOST_MULTIPLICATIONS: Final = 0.5  # of those of a direct convolution
 _LEAST_TILES: Final = 8  # per thread
 
 
-def takes_winograd(weight: Tensor, geometry: Geometry, x: Tensor) -> bool:
+def takes_winograd(
+    weight: Tensor, geometry: Geometry, x: Tensor, least_tiles: int = _LEAST_TILES
+) -> bool:
     """Whether `xpurt::winograd_conv2d` computes the convolution of images, and is
     expected to take less time than a direct one. weight: (out, in, ...).
-    x: (batch, in, ...)."""
+    x: (batch, in, ...). least_tiles: per thread, for which the weight is read."""
     return (
         weight.shape[2:] == (3, 3)
         and geometry.stride == geometry.dilation == (1, 1)
@@ -66,7 +68,7 @@ def takes_winograd(weight: Tensor, geometry: Geometry, x: Tensor) -> bool:
         and x.dtype == torch.float32
         and weight.shape[1] % _IN_CHANNELS == 0
         and weight.shape[0] % _OUT_CHANNELS == 0
-        and _pays(x.shape, geometry.padding)
+        and _pays(x.shape, geometry.padding, least_tiles)
         and _is_allowed()
         and bool(BLOCKS)
         and (x.device.type == "cpu" or is_memory_of_host(x))
@@ -89,19 +91,24 @@ def pack_winograd_weight(weight: Tensor) -> Tensor:
     return panels.to(weight.device, torch.float32).contiguous()
 
 
-def _pays(sizes: torch.Size, padding: tuple[int, ...]) -> bool:
+def _pays(sizes: torch.Size, padding: tuple[int, ...], least_tiles: int) -> bool:
     images, _, height, width = sizes
     height, width = height + 2 * padding[0] - 2, width + 2 * padding[1] - 2
     tiles = images * -(-height // _TILE) * -(-width // _TILE)
     most = _MOST_MULTIPLICATIONS * 9 * images * height * width
-    return _PRODUCTS * tiles <= most and tiles >= _LEAST_TILES * torch.get_num_threads()
+    return _PRODUCTS * tiles <= most and tiles >= least_tiles * torch.get_num_threads()
 
 
 def _is_allowed() -> bool:
     """Whether results may be less exact than those of a direct convolution."""
+    return convolution_precision() != "ieee"
+
+
+def convolution_precision() -> str:
+    """The program's wish, `torch.backends.mkldnn.conv.fp32_precision`."""
     mkldnn: Any = torch.backends.mkldnn
     found: str = mkldnn.conv.fp32_precision  # that of mkldnn or of all, if it has none
-    return found != "ieee"
+    return found
 
 
 def is_memory_of_host(x: Tensor) -> bool:

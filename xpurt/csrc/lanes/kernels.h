@@ -61,6 +61,10 @@ struct Kernels {
   void (*transform_tile)(const Pixel<const float>* pixels, Channels channels,
                          int64_t stride, float* made);
 
+  // From the taps of 3x3 of a panel of output channels, (9, panel), to a row in each of
+  // 36 matrices, `stride` floats apart.
+  void (*transform_taps)(const float* taps, int64_t stride, float* made);
+
   // (rows, inner) times (inner, panel). left: rows `left_stride` floats apart; panel:
   // contiguous; next: the panel that comes after it, or any address; product: rows
   // `product_stride` floats apart.

@@ -57,6 +57,36 @@ static OF_LANES void transform_tile(const Pixel<const float>* pixels, Channels c
   }
 }
 
+// Three taps, `step` apart, to six numbers, `made_step` apart.
+INLINE_OF_LANES void transform_row(const Lanes* taps, int64_t step, Lanes* made,
+                                   int64_t made_step) {
+  constexpr float kOfA = 1 / (2 * kA2 * (kA2 - kB2));
+  constexpr float kOfB = 1 / (2 * kB2 * (kB2 - kA2));
+  const Lanes g0 = taps[0], g1 = taps[step], g2 = taps[2 * step];
+  const Lanes even_a = kOfA * (g0 + kA2 * g2), odd_a = (kOfA * kA) * g1;
+  const Lanes even_b = kOfB * (g0 + kB2 * g2), odd_b = (kOfB * kB) * g1;
+  made[0] = (1 / (kA2 * kB2)) * g0;
+  made[made_step] = even_a + odd_a;
+  made[2 * made_step] = even_a - odd_a;
+  made[3 * made_step] = even_b + odd_b;
+  made[4 * made_step] = even_b - odd_b;
+  made[5 * made_step] = g2;
+}
+
+static OF_LANES void transform_taps(const float* taps, int64_t stride, float* made) {
+  for (int64_t c = 0; c < kPanel; c += kLanes) {
+    Lanes g[9], rows[3 * kPixels], products[kPixels];
+    for (int64_t tap = 0; tap < 9; ++tap) load(g[tap], taps + tap * kPanel + c);
+    for (int64_t j = 0; j < 3; ++j) transform_row(g + j, 3, rows + j, 3);
+    for (int64_t i = 0; i < kPixels; ++i) {
+      transform_row(rows + 3 * i, 1, products, 1);
+      for (int64_t j = 0; j < kPixels; ++j) {
+        store(made + (i * kPixels + j) * stride + c, products[j]);
+      }
+    }
+  }
+}
+
 static OF_LANES void finish_tile(const float* products, int64_t stride,
                                  Channels channels, const TileEpilogue& epilogue,
                                  const Pixel<const float>* others,
