@@ -61,7 +61,7 @@ def used(codes: list[str]) -> int:
 @pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
 def test_results(xpu: torch.device, order: torch.memory_format) -> None:
     torch.manual_seed(0)
-    model, x = Block(), torch.randn(3, 32, 22, 17).to(memory_format=order)
+    model, x = Block(), torch.randn(9, 32, 22, 17).to(memory_format=order)
     exact = copy.deepcopy(model).double()
     expected = trained(exact, x.double(), exact)
     direct = trained(on_cpu := copy.deepcopy(model), x, on_cpu)
@@ -79,7 +79,7 @@ def test_results(xpu: torch.device, order: torch.memory_format) -> None:
 
 def test_direct_where_it_is_not_allowed(xpu: torch.device) -> None:
     """Caches on disk hold the code of the other precision."""
-    model, x = Block().to(xpu), torch.randn(2, 32, 16, 16, device=xpu)
+    model, x = Block().to(xpu), torch.randn(8, 32, 16, 16, device=xpu)
     conv: Any = torch.backends.mkldnn.conv  # type: ignore[attr-defined]
     before = conv.fp32_precision
     found = []
@@ -100,7 +100,7 @@ def test_direct_where_it_is_not_allowed(xpu: torch.device) -> None:
 
 
 def test_inference_stays_direct(xpu: torch.device) -> None:
-    model, x = Block().to(xpu), torch.randn(2, 32, 16, 16, device=xpu)
+    model, x = Block().to(xpu), torch.randn(8, 32, 16, 16, device=xpu)
     torch._dynamo.reset()
     with torch.no_grad():
         _, codes = run_and_get_code(torch.compile(model), x)
@@ -108,10 +108,10 @@ def test_inference_stays_direct(xpu: torch.device) -> None:
 
 
 def test_few_tiles_stay_direct(xpu: torch.device) -> None:
-    """15 tiles per thread, of 4x4, do not pay for the transform of the weight."""
+    """60 tiles per thread, of 4x4, do not pay for the transform of the weight."""
     torch._dynamo.reset()
     model = nn.Conv2d(32, 32, 3, padding=1, bias=False).to(xpu)
-    x = torch.randn(1, 32, 12, 20 * torch.get_num_threads(), device=xpu)
+    x = torch.randn(4, 32, 12, 20 * torch.get_num_threads(), device=xpu)
     _, codes = run_and_get_code(trained, model, x, torch.compile(model))
     assert used(codes) == 0
 
