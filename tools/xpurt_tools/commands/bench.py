@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         if options.all != (options.report is not None):
             raise BadRequest("--all and --report DIR go together")
         if options.all:
-            if request != Request(minutes=request.minutes):
+            if options.instructions or request != Request(minutes=request.minutes):
                 raise BadRequest("--all takes --report and --minutes alone")
             return run_all(options.report, options.minutes or MINUTES)
         if options.instructions:

@@ -70,8 +70,9 @@ std::tuple<Tensor, Tensor> attention_on_xpu(const Tensor& query, const Tensor& k
                                             const Tensor& value,
                                             const MaybeTensor& mask, bool causal,
                                             double scale) {
+  static const auto op = kAttention.handle();
   torch::jit::Stack stack{query, key, value, mask, causal, scale};
-  kAttention.call_on_host(query.device(), &stack);
+  kAttention.call_on_host(op, query.device(), &stack);
   return {stack[0].toTensor(), stack[1].toTensor()};
 }
 

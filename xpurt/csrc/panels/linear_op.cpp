@@ -67,8 +67,9 @@ Tensor linear_on_xpu(const Tensor& x, const Tensor& weight, const MaybeTensor& b
                      const MaybeTensor& other, int64_t columns,
                      c10::string_view activation) {
   const at::Device device = x.is_xpu() ? x.device() : weight.device();
+  static const auto op = kLinear.handle();
   torch::jit::Stack stack{x, weight, bias, other, columns, std::string(activation)};
-  kLinear.call_on_host(device, &stack);
+  kLinear.call_on_host(op, device, &stack);
   return stack.front().toTensor();
 }
 

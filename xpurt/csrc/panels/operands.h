@@ -30,14 +30,19 @@ struct PanelOp {
                       sizes, "; found ", tensor.sizes());
   }
 
+  // Found once by each op: it is looked up by its name.
+  c10::OperatorHandle handle() const {
+    return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+  }
+
   // Calls the kernel for the CPU on the same bytes, a native tier like that of
   // PyTorch's ops.
-  void call_on_host(at::Device device, torch::jit::Stack* stack) const {
+  void call_on_host(const c10::OperatorHandle& op, at::Device device,
+                    torch::jit::Stack* stack) const {
     TORCH_CHECK_NOT_IMPLEMENTED(
         host_reads(device.index()), name,
         " wants an xpu device whose memory the host reads; found ", device, ". Use ",
         instead);
-    const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
     run_op(op_record(op), c10::DispatchKeySet(c10::DispatchKey::XPU), stack);
   }
 

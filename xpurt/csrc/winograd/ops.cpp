@@ -4,9 +4,9 @@
 #include <torch/library.h>
 
 #include "dispatch/dispatch.h"
+#include "lanes/kernels.h"
 #include "native/alias.h"
 #include "winograd/convolution.h"
-#include "lanes/kernels.h"
 
 namespace xpurt {
 namespace {
