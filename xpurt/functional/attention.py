@@ -81,15 +81,19 @@ def takes_attention(
 
 
 def _adds(mask: Tensor, query: Tensor, tokens: int) -> bool:
-    """Whether it broadcasts to the scores."""
-    sizes = (*query.shape[:3], tokens)[-mask.dim() :]
     return (
         mask.dtype in (torch.float32, torch.bool)
-        and mask.device == query.device
         and 2 <= mask.dim() <= 4
-        and all(
-            size in (1, wanted) for size, wanted in zip(mask.shape, sizes, strict=True)
-        )
+        and broadcasts_to_scores(mask, query, tokens)
+    )
+
+
+def broadcasts_to_scores(mask: Tensor, query: Tensor, tokens: int) -> bool:
+    """mask: of at most four dimensions; query: (batch, heads, queries, size); tokens: the
+    keys."""
+    sizes = (*query.shape[:3], tokens)[-mask.dim() :]
+    return mask.device == query.device and all(
+        size in (1, wanted) for size, wanted in zip(mask.shape, sizes, strict=True)
     )
 
 

@@ -10,6 +10,7 @@ from torch.fx import Node
 from torch.nn import functional as F
 
 from xpurt.functional.attention import attention as fused_attention
+from xpurt.functional.attention import broadcasts_to_scores
 from xpurt.optimization.patterns.graph_calls import (
     arguments,
     cast_of,
@@ -95,11 +96,11 @@ def _gains_in_lower_type(q: Tensor, k: Tensor) -> bool:
 
 def _is_mask(mask: Tensor, is_filled: bool, q: Tensor, k: Tensor) -> bool:
     wanted = torch.bool if is_filled else q.dtype
-    if type(mask) is not Tensor or mask.dtype != wanted or mask.device != q.device:
-        return False
-    sizes = (*q.shape[:3], k.shape[2])[-mask.dim() :]
-    return mask.dim() in (2, 4) and all(
-        size in (1, wanted) for size, wanted in zip(mask.shape, sizes, strict=True)
+    return (
+        type(mask) is Tensor
+        and mask.dtype == wanted
+        and mask.dim() in (2, 4)
+        and broadcasts_to_scores(mask, q, k.shape[2])
     )
 
 
