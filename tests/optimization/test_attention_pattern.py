@@ -21,8 +21,7 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 import xpurt
-
-WITH_AVX2 = torch.backends.cpu.get_cpu_capability() == "AVX2"
+from xpurt.functional.winograd import BLOCKS
 
 pytestmark = pytest.mark.usefixtures("in_optimized_form")
 
@@ -90,7 +89,7 @@ def test_attention(
     assert "attention" in fused(made)
     # In lower types of many queries PyTorch's op takes longer.
     gains = dtype == torch.float32 or count < 40
-    by_panels = WITH_AVX2 and dtype == torch.float32 and count == 40
+    by_panels = bool(BLOCKS) and dtype == torch.float32 and count == 40
     assert called == (
         ["scaled_dot_product_attention"] if gains and not by_panels else []
     )

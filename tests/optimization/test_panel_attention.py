@@ -14,13 +14,15 @@ from torch.testing import assert_close
 import xpurt
 from xpurt import _C
 from xpurt.functional.attention import attention
+from xpurt.functional.winograd import BLOCKS
 
-WITH_AVX2 = torch.backends.cpu.get_cpu_capability() == "AVX2"
 # Weighted means of values of standard deviation 1, beside PyTorch's kernel: each rounds
 # sums of `size` products, and of up to 300 keys.
 TOLERANCE = 4e-6
 
-of_avx2 = pytest.mark.skipif(not WITH_AVX2, reason="products of panels want AVX2")
+with_panels = pytest.mark.skipif(
+    not BLOCKS, reason="products of panels want AVX2 or AVX-512"
+)
 panels = torch.ops.xpurt.panel_attention.default
 
 
@@ -43,7 +45,7 @@ def exact(q: Tensor, k: Tensor, v: Tensor, *rest: Any, **kwargs: Any) -> Tensor:
     return F.scaled_dot_product_attention(*wide, *rest, **kwargs)
 
 
-@of_avx2
+@with_panels
 @pytest.mark.parametrize(
     ("queries", "keys", "size"),
     [(32, 1, 16), (33, 47, 20), (97, 300, 64), (200, 257, 7), (300, 300, 1)],
@@ -58,7 +60,7 @@ def test_values(device: str, queries: int, keys: int, size: int, causal: bool) -
     assert found.stride() == torch.empty_like(q).stride()
 
 
-@of_avx2
+@with_panels
 @pytest.mark.parametrize("sizes", [(2, 3, 64, 300), (2, 1, 1, 300), (64, 300), (64, 1)])
 @pytest.mark.parametrize("scale", [None, 0.0, -0.3, 0.3])
 def test_a_mask_is_added(sizes: tuple[int, ...], scale: float | None) -> None:
@@ -71,7 +73,7 @@ def test_a_mask_is_added(sizes: tuple[int, ...], scale: float | None) -> None:
     assert_close(found.double(), wanted, rtol=0, atol=TOLERANCE)
 
 
-@of_avx2
+@with_panels
 @pytest.mark.parametrize("sizes", [(2, 1, 1, 300), (64, 300)])
 def test_a_mask_of_keys_that_take_part(device: str, sizes: tuple[int, ...]) -> None:
     q, k, v = operands(64, 300, 32, device)
@@ -81,7 +83,7 @@ def test_a_mask_of_keys_that_take_part(device: str, sizes: tuple[int, ...]) -> N
     assert_close(found.cpu().double(), exact(q, k, v, mask), rtol=0, atol=TOLERANCE)
 
 
-@of_avx2
+@with_panels
 def test_queries_without_keys_and_numbers_that_are_none() -> None:
     q, k, v = operands(40, 270, 16)
     mask = torch.zeros(40, 270)
@@ -99,7 +101,7 @@ def test_queries_without_keys_and_numbers_that_are_none() -> None:
     assert out[:, :, 7].isnan().all()
 
 
-@of_avx2
+@with_panels
 def test_weights_have_the_errors_of_pytorchs_exp() -> None:
     """Each query weighs one key by 1 and another by exp of its number."""
     x = torch.linspace(-87, 0, 64 * 1024).view(1, 64, 1024, 1)
@@ -111,7 +113,7 @@ def test_weights_have_the_errors_of_pytorchs_exp() -> None:
     assert_close(sums.double(), weight.log1p()[..., 0], rtol=0, atol=1e-7)
 
 
-@of_avx2
+@with_panels
 @pytest.mark.parametrize("what", ["few", "dropout", "double", "grouped", "3d"])
 def test_other_calls_are_pytorchs(what: str) -> None:
     q, k, v = operands(8 if what == "few" else 64, 64, 32)
@@ -132,7 +134,7 @@ def test_other_calls_are_pytorchs(what: str) -> None:
     assert found.equal(F.scaled_dot_product_attention(q, k, v, **options))
 
 
-@of_avx2
+@with_panels
 def test_gradients_and_autocast_are_pytorchs() -> None:
     q, k, v = operands(64, 64, 32)
     with Ops() as ops:
@@ -148,7 +150,7 @@ class Block(torch.nn.Module):
         return F.scaled_dot_product_attention(x, x, x, is_causal=True)
 
 
-@of_avx2
+@with_panels
 @pytest.mark.usefixtures("in_optimized_form")
 def test_an_optimized_model_takes_it(device: str) -> None:
     x = torch.randn(1, 2, 64, 32, device=device)
@@ -170,7 +172,7 @@ def times() -> Iterator[None]:
     _C.testing.pretend_times([])
 
 
-@of_avx2
+@with_panels
 @pytest.mark.usefixtures("times")
 def test_eager_xpu_tensors_learn_of_it() -> None:
     q, k, v = operands(128, 128, 64, "xpu")
@@ -190,7 +192,7 @@ def test_eager_xpu_tensors_learn_of_it() -> None:
         (((1, 1, 2, 3),) * 3, torch.float64, "queries in float32; found Double"),
     ],
 )
-@of_avx2
+@with_panels
 def test_bad_operands(
     sizes: tuple[tuple[int, ...], ...], dtype: torch.dtype, said: str
 ) -> None:

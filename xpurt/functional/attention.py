@@ -6,8 +6,12 @@ Note [Where attention by panels pays]
 As of linear layers, the rule is of the processor and the shape alone: see Note [Where
 products of panels pay]. With AVX2, in float32, one thread (AMD EPYC of Zen 3, processor
 time, beside other programs, 2026-11-30), over PyTorch's kernel: 0.56 to 0.79 with a causal
-mask, 0.74 to 0.97 without, 1.24 to 1.65 with 8 and 16 queries. The largest error was 0.8 to
-1.25 of that of PyTorch's kernel.
+mask, 0.74 to 0.97 without, 1.24 to 1.65 with 8 and 16 queries. With AVX-512 (AMD EPYC of
+Zen 4, 2026-11-30): 0.51 to 0.66, and 0.77 to 0.86. The largest error was 0.8 to 1.25 of that
+of PyTorch's kernel.
+
+Gradients, of 64 queries and more, took 0.57 to 0.99 with AVX2 and 0.58 to 0.95 with AVX-512
+(both on Zen 4), 0.96 to 1.15 with 32.
 """
 
 import math
@@ -17,8 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from xpurt.functional.panels import IS_AVX2
-from xpurt.functional.winograd import is_memory_of_host
+from xpurt.functional.winograd import BLOCKS, is_memory_of_host
 
 # As in csrc/rows/attention_panels.cpp.
 _FEWEST_QUERIES: Final = 32
@@ -62,7 +65,7 @@ def takes_attention(
 ) -> bool:
     """Whether `xpurt::panel_attention` computes this, and is expected to take less time
     than PyTorch's kernel."""
-    if not IS_AVX2 or query.dim() != 4 or key.dim() != 4 or not query.numel():
+    if not BLOCKS or query.dim() != 4 or key.dim() != 4 or not query.numel():
         return False
     if any(each.dtype != torch.float32 for each in (query, key, value)):
         return False

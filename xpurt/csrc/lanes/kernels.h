@@ -40,6 +40,18 @@ struct Added {
   int64_t stride;
 };
 
+// Of a key: rows of values for adjacent queries.
+struct KeyRow {
+  float* weights;         // scores at first
+  float* changes;         // the gradients of weights at first, then of scores
+  float* panels;          // changes as a row of each panel
+  int64_t panel_stride;   // in floats
+  const float* mask;      // what is added to a score, or null
+  const float* sums;      // of each query: the logarithm of the sum of exp(score)
+  const float* products;  // of each query: of its result and that result's gradient
+  float scale;
+};
+
 // What follows a sum. relu keeps NaN; gelu is that of the error function.
 enum class AfterSum : uint8_t { none, relu, gelu };
 
@@ -81,6 +93,12 @@ struct Kernels {
   // else as long as whole lanes, as scores are. If sum.most is -inf nothing was.
   float (*weigh_row)(float* scores, int64_t size, float scale, const float* mask,
                      RowSum& sum);
+
+  // From scores and the gradients of weights to weights and the gradients of scores,
+  // of whole panels.
+  void (*differentiate_row)(const KeyRow& row, int64_t size);
+
+  float (*dot)(const float* a, const float* b, int64_t size);
 
   // A panel of the columns that are (rows, size) of `from`, with zeros after the last.
   // rows: at most a panel.

@@ -89,6 +89,36 @@ static OF_LANES float weigh_row(float* scores, int64_t size, float scale,
   return factor;
 }
 
+static OF_LANES void differentiate_row(const KeyRow& row, int64_t size) {
+  for (int64_t i = 0; i < size; i += kLanes) {
+    Lanes score, added{}, sum, change, product;
+    load(score, row.weights + i);
+    if (row.mask != nullptr) load(added, row.mask + i);
+    load(sum, row.sums + i);
+    load(change, row.changes + i);
+    load(product, row.products + i);
+    const Lanes weight = exponential(score * row.scale + added - sum);
+    change = weight * (change - product);
+    store(row.weights + i, weight);
+    store(row.changes + i, change);
+    store(row.panels + i / kPanel * row.panel_stride + i % kPanel, change);
+  }
+}
+
+static OF_LANES float dot(const float* a, const float* b, int64_t size) {
+  Lanes sums{};
+  int64_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) {
+    Lanes x, y;
+    load(x, a + i);
+    load(y, b + i);
+    sums += x * y;
+  }
+  float sum = sum_of(sums)[0];
+  for (; i < size; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
 template <int64_t... lane>
 INLINE_OF_LANES void interleave(const Lanes& a, const Lanes& b, Lanes& low, Lanes& high,
                                 std::integer_sequence<int64_t, lane...>) {

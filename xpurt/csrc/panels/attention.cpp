@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "lanes/lines.h"
+#include "panels/packing.h"
 
 namespace xpurt {
 namespace {
@@ -16,17 +16,6 @@ namespace {
 constexpr int64_t kQueries = 96;
 constexpr int64_t kCausalQueries = 48;  // less is computed above the diagonal
 constexpr int64_t kKeys = 256;
-
-struct Tokens {
-  int64_t begin;
-  int64_t end;
-
-  int64_t size() const { return end - begin; }
-};
-
-int64_t round_up(int64_t size, int64_t to) {
-  return divide_up(size, to) * to;
-}
 
 // The attention of one head at a time, whose keys and values are in panels.
 class HeadPanels {
@@ -69,16 +58,12 @@ class HeadPanels {
     if (batch == batch_ && head == head_) return;
     batch_ = batch;
     head_ = head;
-    for (int64_t key = 0; key < of_.keys; key += kernels_.panel) {
-      kernels_.transpose_panel(of_.key.row(batch, head, key), of_.key.token,
-                               std::min(kernels_.panel, of_.keys - key), of_.size,
-                               keys_.first() + key * of_.size);
-    }
-    for (int64_t i = 0; i < of_.size; i += kernels_.panel) {
-      kernels_.copy_panel(of_.value.row(batch, head, 0) + i, of_.value.token, of_.keys,
-                          std::min(kernels_.panel, of_.size - i),
-                          values_.first() + i * of_.keys);
-    }
+    pack_tokens(kernels_,
+                {of_.key.row(batch, head, 0), of_.key.token, of_.keys, of_.size},
+                keys_.first());
+    pack_values(kernels_,
+                {of_.value.row(batch, head, 0), of_.value.token, of_.keys, of_.size},
+                values_.first());
   }
 
   void multiply_keys(Tokens queries, Tokens keys) {

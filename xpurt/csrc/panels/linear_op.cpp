@@ -4,7 +4,7 @@
 
 #include "lanes/lines.h"
 #include "panels/linear.h"
-#include "panels/operands.h"
+#include "panels/lane_op.h"
 
 namespace xpurt {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using at::Tensor;
 using MaybeTensor = std::optional<Tensor>;
 
-constexpr PanelOp kLinear{"xpurt::panel_linear", "torch.nn.functional.linear"};
+constexpr LaneOp kLinear{"xpurt::panel_linear", "torch.nn.functional.linear"};
 
 bool is_given(const MaybeTensor& tensor) {
   return tensor.has_value() && tensor->defined();

@@ -53,8 +53,10 @@ class AttentionCall final : public RowCall {
   void add_cost(const Attention& asked, OpCost* cost) const;
   void forward(const Attention& asked, size_t position, bool products,
                Stack* stack) const;
+  AttentionBackward given_backward(const Stack& stack) const;
   void backward(const Attention& asked, size_t position, bool products,
                 Stack* stack) const;
+  void by_panels(const Attention& asked, Stack* stack) const;
 
   const AttentionSpec& spec_;
   const AttentionRoles& roles_;
@@ -162,12 +164,17 @@ void AttentionCall::forward(const Attention& asked, size_t position, bool produc
   torch::jit::push(*stack, std::move(out), std::move(made.sums));
 }
 
+AttentionBackward AttentionCall::given_backward(const Stack& stack) const {
+  AttentionBackward given;
+  given.grad = plain_operand(argument(stack, roles_.grad).toTensor());
+  given.sums = argument(stack, roles_.sums).toTensor();
+  given.out = argument(stack, roles_.out).toTensor();
+  return given;
+}
+
 void AttentionCall::backward(const Attention& asked, size_t position, bool products,
                              Stack* stack) const {
-  AttentionBackward given;
-  given.grad = plain_operand(argument(*stack, roles_.grad).toTensor());
-  given.sums = argument(*stack, roles_.sums).toTensor();
-  given.out = argument(*stack, roles_.out).toTensor();
+  const AttentionBackward given = given_backward(*stack);
   const AttentionGradients made{heads_inside(asked, asked.queries()),
                                 heads_inside(asked, asked.keys()),
                                 heads_inside(asked, asked.keys())};
@@ -175,6 +182,19 @@ void AttentionCall::backward(const Attention& asked, size_t position, bool produ
                                                                       made, position);
   torch::jit::drop(*stack, roles_.count);
   for (const Tensor& each : made) torch::jit::push(*stack, each);
+}
+
+void AttentionCall::by_panels(const Attention& asked, Stack* stack) const {
+  if (is_backward()) {
+    const AttentionGradients made =
+        attend_backward_by_panels(asked, given_backward(*stack));
+    torch::jit::drop(*stack, roles_.count);
+    for (const Tensor& each : made) torch::jit::push(*stack, each);
+    return;
+  }
+  Attended made = attend_by_panels(asked);
+  torch::jit::drop(*stack, roles_.count);
+  torch::jit::push(*stack, std::move(made.out), std::move(made.sums));
 }
 
 void AttentionCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
@@ -190,10 +210,8 @@ void AttentionCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
   add_cost(asked, &cost);
   const size_t position = choose_device(cost, stream, run);
   const PhysicalDevice& device = *stream.ordinal().devices[position];
-  if (!is_backward() && !is_capturing(stream) && attention_fits_panels(asked, device)) {
-    Attended made = attend_by_panels(asked);
-    torch::jit::drop(*stack, roles_.count);
-    torch::jit::push(*stack, std::move(made.out), std::move(made.sums));
+  if (!is_capturing(stream) && attention_fits_panels(asked, is_backward(), device)) {
+    by_panels(asked, stack);
     tier_ = Tier::native;
     return;
   }

@@ -57,10 +57,14 @@ void attend_backward_by_products(const Attention& attention,
                                  const AttentionBackward& backward,
                                  const AttentionGradients& made, size_t position);
 
-// By xpurt::panel_attention on the host, in its turn on the stream. Requires that its
-// products take less time than others there: see functional/attention.py.
-bool attention_fits_panels(const Attention& attention, const PhysicalDevice& device);
+// By xpurt::panel_attention and its backward on the host, in its turn on the stream.
+// Requires that its products take less time than others there: see
+// functional/attention.py.
+bool attention_fits_panels(const Attention& attention, bool backward,
+                           const PhysicalDevice& device);
 Attended attend_by_panels(const Attention& attention);
+AttentionGradients attend_backward_by_panels(const Attention& attention,
+                                             const AttentionBackward& backward);
 
 // The structure argument of the attention kernels; matches the template.
 struct AttentionLayout {

@@ -1,7 +1,7 @@
 // Attention by products of panels, which panels/ has as an op.
-#include <ATen/Version.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include "lanes/kernels.h"
 #include "op/row_kernel.h"
 #include "rows/attention.h"
 
@@ -10,29 +10,47 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t kFewestQueries = 32;
+constexpr int64_t kFewestQueries = 32, kFewestOfGradients = 64;
+
+template <typename Function>
+c10::TypedOperatorHandle<Function> found(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
+}
+
+std::optional<Tensor> mask_of(const Attention& attention) {
+  return attention.mask.defined() ? std::optional(attention.mask) : std::nullopt;
+}
 
 }  // namespace
 
-bool attention_fits_panels(const Attention& attention, const PhysicalDevice& device) {
-  static const bool is_avx2 = at::get_cpu_capability() == "AVX2";
-  return is_avx2 && device.is_cpu && device.host_accessible &&
+bool attention_fits_panels(const Attention& attention, bool backward,
+                           const PhysicalDevice& device) {
+  static const bool has_vectors = lane_kernels() != nullptr;
+  return has_vectors && device.is_cpu && device.host_accessible &&
          kernel_policy() == KernelPolicy::automatic &&
          attention.query.scalar_type() == at::kFloat &&
-         attention.queries() >= kFewestQueries;
+         attention.queries() >= (backward ? kFewestOfGradients : kFewestQueries);
 }
 
 Attended attend_by_panels(const Attention& attention) {
   using Op = std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&, const Tensor&,
                                         const std::optional<Tensor>&, bool, double);
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("xpurt::panel_attention", "")
-                             .typed<Op>();
-  const std::optional<Tensor> mask =
-      attention.mask.defined() ? std::optional(attention.mask) : std::nullopt;
-  auto [out, sums] = op.call(attention.query, attention.key, attention.value, mask,
-                             attention.causal, attention.scale);
+  static const auto op = found<Op>("xpurt::panel_attention");
+  auto [out, sums] = op.call(attention.query, attention.key, attention.value,
+                             mask_of(attention), attention.causal, attention.scale);
   return {out, sums};
+}
+
+AttentionGradients attend_backward_by_panels(const Attention& attention,
+                                             const AttentionBackward& backward) {
+  using Op = std::tuple<Tensor, Tensor, Tensor>(
+      const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+      const Tensor&, const std::optional<Tensor>&, bool, double);
+  static const auto op = found<Op>("xpurt::panel_attention_backward");
+  auto [query, key, value] = op.call(
+      backward.grad, attention.query, attention.key, attention.value, backward.out,
+      backward.sums, mask_of(attention), attention.causal, attention.scale);
+  return {query, key, value};
 }
 
 }  // namespace xpurt

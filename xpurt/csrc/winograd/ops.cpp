@@ -1,11 +1,8 @@
 // The op xpurt::winograd_conv2d.
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include "dispatch/dispatch.h"
-#include "lanes/kernels.h"
-#include "native/alias.h"
+#include "panels/lane_op.h"
 #include "winograd/convolution.h"
 
 namespace xpurt {
@@ -15,20 +12,15 @@ using at::IntArrayRef;
 using at::Tensor;
 using MaybeTensor = std::optional<Tensor>;
 
-constexpr const char* kName = "xpurt::winograd_conv2d";
+constexpr LaneOp kConvolution{"xpurt::winograd_conv2d", "torch.nn.functional.conv2d"};
+constexpr const char* kName = kConvolution.name;
 
 bool is_given(const MaybeTensor& tensor) {
   return tensor.has_value() && tensor->defined();
 }
 
-void check_type(const char* what, const Tensor& tensor) {
-  TORCH_CHECK_TYPE(tensor.scalar_type() == at::kFloat, kName, " wants ", what,
-                   " in float32; found ", tensor.scalar_type(),
-                   ". Convert it by .float()");
-}
-
 void check_values(const char* what, const Tensor& tensor) {
-  check_type(what, tensor);
+  kConvolution.check_type(what, tensor);
   TORCH_CHECK_VALUE(tensor.is_contiguous(), kName, " wants ", what,
                     " that is contiguous; found sizes ", tensor.sizes(),
                     " with strides ", tensor.strides(),
@@ -49,31 +41,30 @@ std::vector<int64_t> sizes_of(const TiledConvolution& conv) {
 }
 
 // Channels that a block may have: a divisor of the layer's in whole lanes.
-bool is_block(int64_t channels) {
-  return channels == kChannels || channels == lane_kernels()->lanes;
+bool is_block(const Kernels& kernels, int64_t channels) {
+  return channels == kChannels || channels == kernels.lanes;
 }
 
 TiledConvolution checked(const Tensor& input, const Tensor& weight,
                          const MaybeTensor& bias, const MaybeTensor& other,
                          IntArrayRef padding) {
-  TORCH_CHECK_NOT_IMPLEMENTED(lane_kernels() != nullptr, kName,
-                              " wants a processor with AVX2 or AVX-512, which this one "
-                              "has not. Use torch.nn.functional.conv2d");
+  const Kernels& kernels = kConvolution.kernels();
   const int64_t block = input.dim() == 5 ? input.size(4) : 0;
-  TORCH_CHECK_VALUE(input.dim() == 4 || (input.dim() == 5 && is_block(block)), kName,
+  TORCH_CHECK_VALUE(input.dim() == 4 || (input.dim() == 5 && is_block(kernels, block)),
+                    kName,
                     " wants images of 4 dimensions, or of 5 of which the last is a "
                     "block of ",
-                    kChannels, is_block(8) ? " or 8" : "", " channels; found ",
+                    kChannels, is_block(kernels, 8) ? " or 8" : "", " channels; found ",
                     input.sizes(), ". Add the dimension of the batch by .unsqueeze(0)");
   const int64_t channels = input.size(1) * std::max<int64_t>(block, 1);
-  check_type("images", input);
+  kConvolution.check_type("images", input);
   check_values("a weight", weight);
-  TORCH_CHECK_VALUE(
-      weight.dim() == 4 && weight.size(0) == kProducts && weight.size(2) == channels &&
-          weight.size(3) == lane_kernels()->panel,
-      kName, " wants a transformed weight of shape (", kProducts, ", out_channels / ",
-      lane_kernels()->panel, ", ", channels, ", ", lane_kernels()->panel, "); found ",
-      weight.sizes(), ". Pack the weight for these images again");
+  TORCH_CHECK_VALUE(weight.dim() == 4 && weight.size(0) == kProducts &&
+                        weight.size(2) == channels && weight.size(3) == kernels.panel,
+                    kName, " wants a transformed weight of shape (", kProducts,
+                    ", out_channels / ", kernels.panel, ", ", channels, ", ",
+                    kernels.panel, "); found ", weight.sizes(),
+                    ". Pack the weight for these images again");
   TORCH_CHECK_VALUE(channels % kChannels == 0, kName, " wants a multiple of ",
                     kChannels, " input channels; found ", channels,
                     ". Use torch.nn.functional.conv2d");
@@ -81,7 +72,7 @@ TiledConvolution checked(const Tensor& input, const Tensor& weight,
                     " wants a padding of two numbers that are not negative; found ",
                     padding);
   const TiledConvolution conv{
-      block,         input.size(0), channels,   weight.size(1) * lane_kernels()->panel,
+      block,         input.size(0), channels,   weight.size(1) * kernels.panel,
       input.size(2), input.size(3), padding[0], padding[1]};
   TORCH_CHECK_VALUE(conv.out_height() > 0 && conv.out_width() > 0, kName,
                     " wants images of 3x3 or more with their padding; found ",
@@ -99,7 +90,7 @@ TiledConvolution checked(const Tensor& input, const Tensor& weight,
                       " wants what is added in the shape of the result, ",
                       IntArrayRef(sizes), "; found ", other->sizes(),
                       ". Expand it by .expand()");
-    check_type("what is added", *other);
+    kConvolution.check_type("what is added", *other);
   }
   return conv;
 }
@@ -115,24 +106,19 @@ Tensor on_cpu(const Tensor& input, const Tensor& weight, const MaybeTensor& bias
   if (result.numel() == 0) return result;
   const Tensor images = input.contiguous(format_of(conv));
   const Tensor added = is_given(other) ? other->contiguous(format_of(conv)) : Tensor();
-  winograd_convolution(*lane_kernels(), conv, images.const_data_ptr<float>(),
+  winograd_convolution(kConvolution.kernels(), conv, images.const_data_ptr<float>(),
                        weight.const_data_ptr<float>(),
                        {values_of(bias), values_of(added), relu},
                        result.mutable_data_ptr<float>());
   return result;
 }
 
-// The CPU's on the same bytes, a native tier like that of PyTorch's ops.
 Tensor on_xpu(const Tensor& input, const Tensor& weight, const MaybeTensor& bias,
               const MaybeTensor& other, IntArrayRef padding, bool relu) {
   const at::Device device = input.is_xpu() ? input.device() : weight.device();
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      host_reads(device.index()), kName,
-      " wants an xpu device whose memory the host reads; found ", device,
-      ". Use xpurt::fused_convolution");
-  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(kName, "");
+  static const auto op = kConvolution.handle();
   torch::jit::Stack stack{input, weight, bias, other, padding, relu};
-  run_op(op_record(op), c10::DispatchKeySet(c10::DispatchKey::XPU), &stack);
+  kConvolution.call_on_host(op, device, &stack);
   return stack.front().toTensor();
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include "panels/lane_op.h"
 #include "winograd/convolution.h"
 #include "winograd/weight.h"
 
@@ -11,14 +12,12 @@ namespace {
 
 using at::Tensor;
 
-constexpr const char* kTrained = "xpurt::winograd_trained";
+constexpr LaneOp kTrainedOp{"xpurt::winograd_trained", "torch.nn.functional.conv2d"};
+constexpr const char* kTrained = kTrainedOp.name;
 
-TiledConvolution checked(const Tensor& input, const Tensor& weight,
-                         at::IntArrayRef padding, bool of_gradient) {
-  const Kernels* const kernels = lane_kernels();
-  TORCH_CHECK_NOT_IMPLEMENTED(kernels != nullptr, kTrained,
-                              " wants a processor with AVX2 or AVX-512, which this one "
-                              "has not. Use torch.nn.functional.conv2d");
+TiledConvolution checked(const Kernels& kernels, const Tensor& input,
+                         const Tensor& weight, at::IntArrayRef padding,
+                         bool of_gradient) {
   TORCH_CHECK_TYPE(
       input.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat, kTrained,
       " wants images and a weight in float32; found ", input.scalar_type(), " and ",
@@ -31,8 +30,8 @@ TiledConvolution checked(const Tensor& input, const Tensor& weight,
   const int64_t out = weight.size(of_gradient ? 1 : 0);
   const int64_t in = weight.size(of_gradient ? 0 : 1);
   TORCH_CHECK_VALUE(
-      input.size(1) == in && in % kChannels == 0 && out % kernels->panel == 0, kTrained,
-      " wants a multiple of ", kChannels, " input channels and of ", kernels->panel,
+      input.size(1) == in && in % kChannels == 0 && out % kernels.panel == 0, kTrained,
+      " wants a multiple of ", kChannels, " input channels and of ", kernels.panel,
       " output channels; found ", input.sizes(), " and a weight of ", weight.sizes(),
       ". Use torch.nn.functional.conv2d");
   TORCH_CHECK_VALUE(padding.size() == 2 && padding[0] >= 0 && padding[1] >= 0, kTrained,
@@ -49,8 +48,8 @@ TiledConvolution checked(const Tensor& input, const Tensor& weight,
 // The result has the layout of the input: contiguous, or channels last.
 Tensor winograd_trained(const Tensor& input, const Tensor& weight,
                         at::IntArrayRef padding, bool of_gradient) {
-  const TiledConvolution conv = checked(input, weight, padding, of_gradient);
-  const Kernels& kernels = *lane_kernels();
+  const Kernels& kernels = kTrainedOp.kernels();
+  const TiledConvolution conv = checked(kernels, input, weight, padding, of_gradient);
   const auto channels_last = at::MemoryFormat::ChannelsLast;
   const Tensor result =
       at::empty({conv.images, conv.out_channels, conv.out_height(), conv.out_width()},

@@ -1,4 +1,4 @@
-// What the ops of panels want.
+// Ops by the kernels of lanes/, on the CPU and on xpu.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,7 @@
 namespace xpurt {
 
 // An op, and the function to use where it can't be called.
-struct PanelOp {
+struct LaneOp {
   // For the processor, or raises.
   const Kernels& kernels() const {
     const Kernels* const found = lane_kernels();
@@ -22,10 +22,14 @@ struct PanelOp {
     return *found;
   }
 
-  void check(const char* what, const at::Tensor& tensor, at::IntArrayRef sizes) const {
+  void check_type(const char* what, const at::Tensor& tensor) const {
     TORCH_CHECK_TYPE(tensor.scalar_type() == at::kFloat, name, " wants ", what,
                      " in float32; found ", tensor.scalar_type(),
                      ". Convert it by .float()");
+  }
+
+  void check(const char* what, const at::Tensor& tensor, at::IntArrayRef sizes) const {
+    check_type(what, tensor);
     TORCH_CHECK_VALUE(tensor.sizes() == sizes, name, " wants ", what, " of shape ",
                       sizes, "; found ", tensor.sizes());
   }
