@@ -58,12 +58,19 @@ def test_a_shipped_table_is_whole(instructions: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("capability", "table"), [("AVX512", "AMX"), ("AVX2", "AVX2"), ("DEFAULT", "AVX2")]
+    ("capability", "amx", "table"),
+    [
+        ("AVX512", True, "AMX"),
+        ("AVX512", False, "AVX512"),
+        ("AVX2", False, "AVX2"),
+        ("DEFAULT", False, "AVX2"),
+    ],
 )
 def test_the_processor_chooses_the_shipped_table(
-    capability: str, table: str, monkeypatch: pytest.MonkeyPatch
+    capability: str, amx: bool, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": amx})
     shipped.cache_clear()
     try:
         assert shipped() == shipped(table)

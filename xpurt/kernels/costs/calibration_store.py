@@ -6,8 +6,8 @@ Note [Shipped tables]
 There is a table per instruction set, of one machine each, since PyTorch's kernels and
 oneDNN's have code per instruction set: PyTorch's kernel multiplies bfloat16 matrices
 with 900 GFLOP/s on two cores with AMX, and with 2 on two with AVX2. The set is the one
-that PyTorch uses. A processor with AVX-512 and without AMX has the table of AMX, since
-none was calibrated. One without any of the three has that of AVX2.
+that PyTorch uses; AMX is beside AVX-512. A processor without any of the three has the
+table of AVX2.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ from xpurt.kernels.costs.curves import (
 # By the instruction set.
 SHIPPED = {
     name: Path(__file__).with_name(f"shipped_{name.lower()}.json")
-    for name in ("AVX2", "AMX")
+    for name in ("AVX2", "AVX512", "AMX")
 }
 
 _warned: set[Path] = set()  # files that a warning has named
@@ -64,7 +64,9 @@ def shipped(instructions: str | None = None) -> Calibration:
 
 
 def _instructions() -> str:
-    return "AMX" if torch.backends.cpu.get_cpu_capability() == "AVX512" else "AVX2"
+    if torch.backends.cpu.get_cpu_capability() != "AVX512":
+        return "AVX2"
+    return "AMX" if torch.cpu.get_capabilities().get("amx_bf16") else "AVX512"
 
 
 def calibration_path(identity: Identity) -> Path:
