@@ -15,15 +15,16 @@ import xpurt
 from xpurt.functional import panels
 from xpurt.functional.activations import NONE, Activation
 from xpurt.functional.panels import pack_panels
-from xpurt.functional.winograd import PANEL
+from xpurt.functional.winograd import BLOCKS, PANEL
 from xpurt.optimization import fused_linear
 
-WITH_AVX2 = torch.backends.cpu.get_cpu_capability() == "AVX2"
 RELU = Activation("relu")
 # Sums of products of standard deviation 1 in blocks of 256 channels.
 TOLERANCE = 1e-5
 
-of_avx2 = pytest.mark.skipif(not WITH_AVX2, reason="products of panels want AVX2")
+with_panels = pytest.mark.skipif(
+    not BLOCKS, reason="products of panels want AVX2 or AVX-512"
+)
 
 
 def layer(columns: int, inner: int, device: str = "cpu") -> list[Any]:
@@ -32,8 +33,8 @@ def layer(columns: int, inner: int, device: str = "cpu") -> list[Any]:
 
 
 def ones() -> list[Any]:
-    """A layer of one channel that copies it 16 times."""
-    return [torch.nn.Parameter(torch.ones(16, 1)), None]
+    """A layer of one channel that copies it to a panel."""
+    return [torch.nn.Parameter(torch.ones(PANEL, 1)), None]
 
 
 def values(x: Tensor, *rest: Any) -> tuple[Tensor, bool]:
@@ -42,16 +43,16 @@ def values(x: Tensor, *rest: Any) -> tuple[Tensor, bool]:
     return y, "panel_linear" in ops.names
 
 
-@of_avx2
+@with_panels
 @pytest.mark.parametrize(
     ("rows", "inner", "columns"),
     [
-        (2, 7, 16),
-        (5, 600, 48),
+        (2, 7, 32),
+        (5, 600, 96),
         (200, 33, 32),
         (577, 256, 160),
         (3, 1, 3200),
-        (200, 300, 139),
+        (200, 300, 501),
     ],
 )
 @pytest.mark.parametrize(
@@ -87,10 +88,10 @@ def test_values(
     assert_close(found.cpu().double(), activation(exact), rtol=0, atol=TOLERANCE)
 
 
-@of_avx2
+@with_panels
 def test_gelu_has_the_errors_of_pytorchs() -> None:
     """Of 12 standard deviations; relative to what GELU multiplies."""
-    x = torch.linspace(-12, 12, 100_000).view(-1, 1)
+    x = torch.linspace(-12, 12, 12_000).view(-1, 1)
     found, used = values(x, *ones(), None, Activation("gelu"))
     assert used
     exact = F.gelu(x.double())
@@ -104,7 +105,7 @@ def test_gelu_has_the_errors_of_pytorchs() -> None:
     assert found[1, 0].isnan()
 
 
-@of_avx2
+@with_panels
 def test_nan_stays_in_a_relu() -> None:
     weight, bias = layer(32, 16)
     x = torch.randn(4, 16)
@@ -114,7 +115,7 @@ def test_nan_stays_in_a_relu() -> None:
     assert found.isnan().all(1).tolist() == [False, False, True, False]
 
 
-@of_avx2
+@with_panels
 def test_a_changed_weight_is_packed_again(device: str) -> None:
     weight, bias = layer(32, 64, device)
     x = torch.randn(4, 64)
@@ -127,18 +128,18 @@ def test_a_changed_weight_is_packed_again(device: str) -> None:
     assert_close(found.cpu().double(), exact, rtol=0, atol=TOLERANCE)
 
 
-@of_avx2
+@with_panels
 def test_other_layers() -> None:
     x = torch.randn(4, 64)
     assert not values(x, *layer(PANEL + 1, 64))[1]
     assert not values(x[:1], *layer(32, 64))[1]
     assert not values(x[:, :0], *layer(32, 0))[1]
-    many = torch.randn((2 << 20) // 64 + 1, 8)
+    many = torch.randn(panels.MOST_RESULTS // 64 + 1, 8)
     assert not values(many, *layer(64, 8))[1]
     assert values(many[:-1], *layer(64, 8))[1]
 
 
-@of_avx2
+@with_panels
 @pytest.mark.usefixtures("in_optimized_form")
 def test_layers_of_a_model(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     """Also one that nothing follows; the other has too few columns."""
@@ -162,7 +163,7 @@ def test_layers_of_a_model(monkeypatch: pytest.MonkeyPatch, device: str) -> None
     assert_close(row.cpu().double(), exact[:1], rtol=0, atol=TOLERANCE)
 
 
-@of_avx2
+@with_panels
 def test_the_policy_for_kernels_on_the_queue(cpu: torch.device) -> None:
     weight, bias = layer(32, 64, "xpu")
     x = torch.randn(4, 64).to(cpu)
@@ -172,8 +173,23 @@ def test_the_policy_for_kernels_on_the_queue(cpu: torch.device) -> None:
 
 
 def test_another_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(panels, "IS_AVX2", False)
+    monkeypatch.setattr(panels, "MOST_RESULTS", 0)
     assert not values(torch.randn(4, 64), *layer(32, 64))[1]
+
+
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() != "AVX512",
+    reason="other products are left to PyTorch without AVX-512",
+)
+@pytest.mark.parametrize(("rows", "packed"), [(64, True), (63, False)])
+def test_a_layer_of_many_inputs_takes_the_primitive(rows: int, packed: bool) -> None:
+    weight, bias = layer(256, 1024)
+    x = torch.randn(rows, 1024)
+    with torch.no_grad(), Ops() as ops:
+        found = fused_linear.packed_linear(x, weight, bias)
+    assert ("_linear_pointwise" in ops.names) == packed
+    exact = F.linear(x.double(), weight.double(), bias.double())
+    assert_close(found.double(), exact, rtol=0, atol=TOLERANCE)
 
 
 X, WEIGHT = torch.zeros(2, 8), torch.zeros(2, 8, PANEL)
@@ -187,10 +203,7 @@ REFUSED: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
 }
 
 
-@pytest.mark.skipif(
-    torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
-    reason="products of panels want AVX2 or AVX-512",
-)
+@with_panels
 @pytest.mark.parametrize("case", REFUSED)
 def test_refusals(case: str) -> None:
     args, error, message = REFUSED[case]
@@ -198,19 +211,13 @@ def test_refusals(case: str) -> None:
         torch.ops.xpurt.panel_linear(*args, 2 * PANEL, "none")
 
 
-@pytest.mark.skipif(
-    torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
-    reason="products of panels want AVX2 or AVX-512",
-)
+@with_panels
 def test_an_unknown_activation() -> None:
     with pytest.raises(ValueError, match="none, relu and gelu; found silu"):
         torch.ops.xpurt.panel_linear(X, WEIGHT, None, None, 2 * PANEL, "silu")
 
 
-@pytest.mark.skipif(
-    torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
-    reason="products of panels want AVX2 or AVX-512",
-)
+@with_panels
 def test_empty_operands() -> None:
     op = torch.ops.xpurt.panel_linear
     columns = 2 * PANEL

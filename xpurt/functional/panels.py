@@ -9,6 +9,11 @@ other programs, 2026-11-30), over the better of PyTorch's product and oneDNN's p
 shapes of 2 to 1,024 rows and 192 to 4,096 channels took 0.72 to 0.98, single rows 1.06 to
 1.3, and results of 3 to 6 million elements 0.92 to 1.05. The largest error was 0.5 to 1.4 of
 that of PyTorch's product.
+
+With AVX-512 (AMD EPYC of Zen 4, 2026-11-30), over oneDNN's primitive: 24 shapes of at most
+0.4 million results took 0.32 to 1.05, those of few rows least, and 1.00 to 1.10 from 32 rows
+of 1,024 input channels on, whose rows share sets of the cache. The primitive took 0.82 to
+0.98 of PyTorch's product from 2**24 multiplications on, and 1.0 to 6 before.
 """
 
 import math
@@ -20,9 +25,11 @@ from torch.nn import functional as F
 
 from xpurt.functional.winograd import PANEL, is_memory_of_host
 
-# Of AVX-512 oneDNN makes better use.
-IS_AVX2: Final = torch.backends.cpu.get_cpu_capability() == "AVX2"
-_MOST_RESULTS: Final = 2 << 20
+_WITH_AVX512: Final = torch.backends.cpu.get_cpu_capability() == "AVX512"
+MOST_RESULTS: Final = {"AVX2": 2 << 20, "AVX512": 3 << 17}.get(
+    torch.backends.cpu.get_cpu_capability(), 0
+)
+_FEWEST_OF_PRIMITIVE: Final = 1 << 24  # multiplications
 # Those that `xpurt::panel_linear` computes.
 ACTIVATIONS: Final = ("none", "relu", "gelu")
 
@@ -30,14 +37,27 @@ ACTIVATIONS: Final = ("none", "relu", "gelu")
 def takes_panels(x: Tensor, weight: Tensor) -> bool:
     """Whether `xpurt::panel_linear` is expected to take less time than PyTorch's product
     and oneDNN's primitive. x: (..., in); weight: (out, in)."""
-    if not IS_AVX2 or not (x.dtype == weight.dtype == torch.float32):
+    if not (x.dtype == weight.dtype == torch.float32):
         return False
-    rows, columns = math.prod(x.shape[:-1]), weight.shape[0]
+    rows, (columns, inner) = math.prod(x.shape[:-1]), weight.shape
     return (
         rows > 1
-        and rows * columns <= _MOST_RESULTS
+        and rows * columns <= MOST_RESULTS
+        and (not _WITH_AVX512 or rows < 32 or inner < 1024)
         and -columns % PANEL * 16 <= columns
         and (x.device.type == "cpu" or is_memory_of_host(x))
+    )
+
+
+def takes_packed_weight(x: Tensor, weight: Tensor) -> bool:
+    """Whether a product with a packed weight, by panels or by oneDNN's primitive, is
+    expected to take less time than PyTorch's. x: (..., in); weight: (out, in)."""
+    rows = math.prod(x.shape[:-1])
+    return takes_panels(x, weight) or (
+        _WITH_AVX512
+        and x.dtype == weight.dtype == torch.float32
+        and rows > 1
+        and rows * weight.numel() >= _FEWEST_OF_PRIMITIVE
     )
 
 

@@ -5,7 +5,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from xpurt.functional.activations import NONE, Activation
-from xpurt.functional.panels import ACTIVATIONS, pack_panels, takes_panels
+from xpurt.functional.panels import (
+    ACTIVATIONS,
+    pack_panels,
+    takes_packed_weight,
+    takes_panels,
+)
 from xpurt.optimization.packed_weights import packed
 from xpurt.optimization.primitives import (
     adds,
@@ -47,9 +52,8 @@ def linear(
 
 def packed_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """F.linear(x, weight, bias), with a packed weight where that takes less time."""
-    dtype, layers = dtype_of_primitive(x, weight, bias), ((weight, bias),)
-    if dtype is not None and x.dim() > 1 and _take_panels(layers, x, dtype):
-        return _by_panels(layers, x, None, NONE, weight.shape[0])
+    if x.dim() > 1 and takes_packed_weight(x, weight):
+        return linear(x, weight, bias)
     return F.linear(x, weight, bias)
 
 

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from xpurt.functional.activations import NONE, Activation
 from xpurt.functional.attention import attention, takes_attention
 from xpurt.functional.convolutions import BatchNorm
-from xpurt.functional.panels import takes_panels
+from xpurt.functional.panels import takes_packed_weight
 from xpurt.optimization.activation_calls import of_call
 from xpurt.optimization.fused_convolution import convolution
 from xpurt.optimization.fused_linear import linear, packed_linear
@@ -56,7 +56,7 @@ def fuse(
     rows += join_linears(nodes, parameters)
     for node in list(nodes.nodes):
         layer = linear_of(node, parameters)
-        if layer is not None and _gains_by_panels(layer):
+        if layer is not None and _gains_by_packing(layer):
             replace(nodes, Match((node,), packed_linear, layer.operands))
             rows.append((parameters[layer.weight], "linear layer + packed weight"))
     nodes.lint()
@@ -91,10 +91,10 @@ def _layer(parameter: str) -> str:
     return parameter.rpartition(".")[0]
 
 
-def _gains_by_panels(layer: LinearNode) -> bool:
+def _gains_by_packing(layer: LinearNode) -> bool:
     """For sizes that are numbers."""
     x, weight = value_of(layer.x), value_of(layer.weight)
-    return _has_sizes(x) and _has_sizes(weight) and takes_panels(x, weight)
+    return _has_sizes(x) and _has_sizes(weight) and takes_packed_weight(x, weight)
 
 
 def _parameters_of(graph: Graph, inputs: list[Any], module: nn.Module) -> Parameters:
