@@ -24,6 +24,7 @@ with_panels = pytest.mark.skipif(
     not BLOCKS, reason="products of panels want AVX2 or AVX-512"
 )
 panels = torch.ops.xpurt.panel_attention.default
+HAS_AMX = bool(torch.cpu.get_capabilities().get("amx_bf16"))
 
 
 def operands(
@@ -102,6 +103,32 @@ def test_queries_without_keys_and_numbers_that_are_none() -> None:
 
 
 @with_panels
+@pytest.mark.parametrize("size", [7, 64])
+@pytest.mark.parametrize("masked", [False, True])
+def test_bfloat16_is_computed_in_float32(device: str, size: int, masked: bool) -> None:
+    wide = operands(97, 300, size, device)
+    wide[2][0, 0, :3] = torch.tensor([math.inf, math.nan, -math.inf])[:, None]
+    q, k, v = (each.bfloat16() for each in wide)
+    mask = torch.randn(97, 300, device=device) if masked else None
+    found, sums = panels(q, k, v, mask, not masked, 0.25)
+    wanted, wide_sums = panels(q.float(), k.float(), v.float(), mask, not masked, 0.25)
+    assert_close(found, wanted.bfloat16(), rtol=0, atol=0, equal_nan=True)
+    assert found.stride() == torch.empty_like(q).stride()
+    assert sums.equal(wide_sums)
+
+
+@pytest.mark.skipif(HAS_AMX, reason="attention in bfloat16 is PyTorch's with AMX")
+@with_panels
+def test_calls_in_bfloat16(device: str) -> None:
+    q, k, v = (each.bfloat16() for each in operands(64, 300, 32, device))
+    mask = torch.randn(64, 300, device=device, dtype=torch.bfloat16)
+    found, used = values(q, k, v, mask)
+    assert used
+    wanted = exact(q, k, v, mask.cpu().double())
+    assert_close(found.cpu().double(), wanted, rtol=2**-8, atol=TOLERANCE)
+
+
+@with_panels
 def test_weights_have_the_errors_of_pytorchs_exp() -> None:
     """Each query weighs one key by 1 and another by exp of its number."""
     x = torch.linspace(-87, 0, 64 * 1024).view(1, 64, 1024, 1)
@@ -134,13 +161,23 @@ def test_other_calls_are_pytorchs(what: str) -> None:
     assert found.equal(F.scaled_dot_product_attention(q, k, v, **options))
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_operands_are_cast_as_by_autocast(dtype: torch.dtype, device: str) -> None:
+    q, k, v = operands(64, 300, 32, device)
+    v = v.bfloat16()
+    mask = torch.randn(64, 300, device=device)
+    lower = [each.to(dtype) for each in (q, k, v, mask)]
+    with torch.autocast(device, dtype):
+        found, used = values(q, k, v, mask)
+    assert used == (dtype == torch.bfloat16 and bool(BLOCKS) and not HAS_AMX)
+    assert found.equal(values(*lower)[0])
+
+
 @with_panels
-def test_gradients_and_autocast_are_pytorchs() -> None:
+def test_gradients_are_pytorchs() -> None:
     q, k, v = operands(64, 64, 32)
     with Ops() as ops:
         attention(q.requires_grad_(), k, v).sum().backward()
-        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-            assert attention(q, k, v).dtype == torch.bfloat16
     assert "panel_attention" not in ops.names
     assert q.grad is not None
 
@@ -198,3 +235,12 @@ def test_bad_operands(
 ) -> None:
     with pytest.raises((ValueError, TypeError), match=said):
         panels(*(torch.ones(each, dtype=dtype) for each in sizes), None, False, 1.0)
+
+
+@with_panels
+def test_keys_of_another_type() -> None:
+    q = torch.ones(1, 1, 2, 3)
+    with pytest.raises(
+        TypeError, match=r"keys in bfloat16; found Float.*\.bfloat16\(\)"
+    ):
+        panels(q.bfloat16(), q, q, None, False, 1.0)

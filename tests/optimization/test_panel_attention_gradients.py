@@ -97,6 +97,18 @@ def test_rows_of_other_strides() -> None:
     assert_near(found(grad, q, k, v), exact(grad, q, k, v))
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_bfloat16_is_computed_in_float32(device: str, causal: bool) -> None:
+    given = [each.bfloat16() for each in operands(97, 130, 20, device)]
+    out, sums = forward(*given[1:], None, causal, 0.25)
+    made = panels(*given, out, sums, None, causal, 0.25)
+    wide = [each.float() for each in (*given, out)]
+    wanted = panels(*wide, sums, None, causal, 0.25)
+    for one, other, like in zip(made, wanted, given[1:], strict=True):
+        assert one.equal(other.bfloat16())
+        assert one.stride() == like.stride()
+
+
 def test_queries_without_keys_get_zeros() -> None:
     given = operands(70, 90, 16)
     mask = torch.zeros(70, 90)

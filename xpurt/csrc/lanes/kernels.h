@@ -109,6 +109,10 @@ struct Kernels {
   void (*copy_panel)(const float* from, int64_t stride, int64_t rows, int64_t size,
                      float* to);
 
+  // bfloat16 to float, and back, rounded to the nearest, times a factor.
+  void (*widen_row)(const uint16_t* from, int64_t size, float* to);
+  void (*narrow_row)(const float* from, int64_t size, float factor, uint16_t* to);
+
   // to = from * factor
   void (*scale_row)(const float* from, int64_t size, float factor, float* to);
 

@@ -40,6 +40,7 @@ INLINE_OF_LANES void store(float* to, const Lanes& lanes) {
 
 #include "lanes/panel_lanes.h"
 #include "lanes/softmax_lanes.h"
+#include "lanes/bfloat16_lanes.h"
 #include "lanes/tile_lanes.h"
 
 }  // namespace NAMESPACE
@@ -57,6 +58,8 @@ const Kernels KERNELS{LANES,
                       &NAMESPACE::dot,
                       &NAMESPACE::transpose_panel,
                       &NAMESPACE::copy_panel,
+                      &NAMESPACE::widen_row,
+                      &NAMESPACE::narrow_row,
                       &NAMESPACE::scale_row,
                       &NAMESPACE::finish_tile};
 

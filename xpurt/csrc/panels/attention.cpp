@@ -28,17 +28,20 @@ class HeadPanels {
         values_(of.keys * width_),
         scores_(most_queries * kKeys),
         results_(most_queries * width_),
+        rows_of_keys_(kernels, of.key.narrow, of.keys, of.size),
+        rows_of_queries_(kernels, of.query.narrow, most_queries, of.size),
         sums_(most_queries) {}
 
-  void attend(int64_t batch, int64_t head, Tokens queries, const TokenRows<float>& out,
+  void attend(int64_t batch, int64_t head, Tokens queries, const StoredRows<void>& out,
               const TokenRows<float>& sums) {
     pack(batch, head);
+    const HeadRows rows = rows_of_queries_.of(of_.query, batch, head, queries);
     std::fill_n(sums_.begin(), queries.size(),
                 RowSum{-std::numeric_limits<float>::infinity(), 0});
     const int64_t last = of_.causal ? std::min(of_.keys, queries.end) : of_.keys;
     for (int64_t key = 0; key < last; key += kKeys) {
       const Tokens keys{key, std::min(last, key + kKeys)};
-      multiply_keys(queries, keys);
+      multiply_keys(rows, keys);
       for (int64_t query = queries.begin; query < queries.end; ++query) {
         weigh(queries, query, keys);
       }
@@ -47,8 +50,8 @@ class HeadPanels {
     for (int64_t query = queries.begin; query < queries.end; ++query) {
       const int64_t at = query - queries.begin;
       const auto [most, sum] = sums_[at];
-      kernels_.scale_row(results_.first() + at * width_, of_.size,
-                         sum == 0 ? 0 : 1 / sum, out.row(batch_, head_, query));
+      write_row(kernels_, results_.first() + at * width_, of_.size,
+                sum == 0 ? 0 : 1 / sum, out, out.at(batch_, head_, query));
       *sums.row(batch_, head_, query) = sum == 0 ? 0 : most + std::log(sum);
     }
   }
@@ -58,20 +61,17 @@ class HeadPanels {
     if (batch == batch_ && head == head_) return;
     batch_ = batch;
     head_ = head;
-    pack_tokens(kernels_,
-                {of_.key.row(batch, head, 0), of_.key.token, of_.keys, of_.size},
-                keys_.first());
-    pack_values(kernels_,
-                {of_.value.row(batch, head, 0), of_.value.token, of_.keys, of_.size},
+    const Tokens all{0, of_.keys};
+    pack_tokens(kernels_, rows_of_keys_.of(of_.key, batch, head, all), keys_.first());
+    pack_values(kernels_, rows_of_keys_.of(of_.value, batch, head, all),
                 values_.first());
   }
 
-  void multiply_keys(Tokens queries, Tokens keys) {
+  void multiply_keys(const HeadRows& queries, Tokens keys) {
     for (int64_t key = keys.begin; key < keys.end; key += kernels_.panel) {
       const float* const panel = keys_.first() + key * of_.size;
-      kernels_.multiply_panel(of_.query.row(batch_, head_, queries.begin),
-                              of_.query.token, queries.size(), panel, of_.size,
-                              panel + kernels_.panel * of_.size,
+      kernels_.multiply_panel(queries.first, queries.token, queries.tokens, panel,
+                              of_.size, panel + kernels_.panel * of_.size,
                               scores_.first() + key - keys.begin, kKeys, {});
     }
   }
@@ -115,6 +115,7 @@ class HeadPanels {
   const int64_t width_;  // of a result, in whole panels
   int64_t batch_ = -1, head_ = -1;
   Lines<float> keys_, values_, scores_, results_;
+  FloatRows rows_of_keys_, rows_of_queries_;
   std::vector<RowSum> sums_;
   float mask_[kKeys];
 };
@@ -122,7 +123,7 @@ class HeadPanels {
 }  // namespace
 
 void attend_by_panels(const Kernels& kernels, const PanelAttention& attention,
-                      const TokenRows<float>& out, const TokenRows<float>& sums) {
+                      const StoredRows<void>& out, const TokenRows<float>& sums) {
   const int64_t most = attention.causal ? kCausalQueries : kQueries;
   const int64_t blocks = divide_up(attention.queries, most);
   const int64_t heads = attention.batches * attention.heads;

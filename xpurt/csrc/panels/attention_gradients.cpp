@@ -40,6 +40,8 @@ class HeadGradients {
         changes_(block_.keys * block_.queries),
         change_panels_(block_.keys * block_.queries),
         transposed_(std::max(of.queries, of.size) * kernels.panel),
+        rows_{{kernels, of.query.narrow, std::max(of.queries, block_.keys), of.size},
+              {kernels, of.query.narrow, std::max(of.queries, block_.keys), of.size}},
         sums_(queries_),
         products_(queries_) {}
 
@@ -55,16 +57,18 @@ class HeadGradients {
   }
 
  private:
-  HeadRows rows(const TokenRows<const float>& of, Tokens tokens) const {
-    return {of.row(batch_, head_, tokens.begin), of.token, tokens.size(), of_.size};
+  // In one of two rooms, if they are bfloat16.
+  HeadRows rows(const StoredRows<const void>& of, Tokens tokens, int room) {
+    return rows_[room].of(of, batch_, head_, tokens);
   }
 
   void pack() {
     const Tokens all{0, of_.queries};
-    const HeadRows query = rows(of_.query, all), grad = rows(gradients_.grad, all);
-    const HeadRows out = rows(gradients_.out, all);
+    const HeadRows query = rows(of_.query, all, 0);
     pack_tokens(kernels_, query, query_tokens_.first());
     pack_values(kernels_, query, query_values_.first());
+    const HeadRows out = rows(gradients_.out, all, 0);
+    const HeadRows grad = rows(gradients_.grad, all, 1);
     pack_tokens(kernels_, grad, grad_tokens_.first());
     pack_values(kernels_, grad, grad_values_.first());
     // Queries after the last one have weights of 0.
@@ -77,7 +81,7 @@ class HeadGradients {
   }
 
   void differentiate(Tokens keys) {
-    const HeadRows key = rows(of_.key, keys), value = rows(of_.value, keys);
+    const HeadRows key = rows(of_.key, keys, 0), value = rows(of_.value, keys, 1);
     transpose_keys(key);
     bool first = true;
     for (int64_t query = 0; query < of_.queries; query += block_.queries) {
@@ -177,10 +181,10 @@ class HeadGradients {
   }
 
   void write(const float* from, Tokens keys, float factor,
-             const TokenRows<float>& to) const {
+             const StoredRows<void>& to) const {
     for (int64_t i = 0; i < keys.size(); ++i) {
-      kernels_.scale_row(from + i * width_, of_.size, factor,
-                         to.row(batch_, head_, keys.begin + i));
+      write_row(kernels_, from + i * width_, of_.size, factor, to,
+                to.at(batch_, head_, keys.begin + i));
     }
   }
 
@@ -190,8 +194,8 @@ class HeadGradients {
       kernels_.transpose_panel(of_query_.first() + i * queries_, queries_, number,
                                of_.queries, transposed_.first());
       for (int64_t query = 0; query < of_.queries; ++query) {
-        std::copy_n(transposed_.first() + query * kernels_.panel, number,
-                    gradients_.query.row(batch_, head_, query) + i);
+        write_row(kernels_, transposed_.first() + query * kernels_.panel, number, 1,
+                  gradients_.query, gradients_.query.at(batch_, head_, query) + i);
       }
     }
   }
@@ -206,6 +210,7 @@ class HeadGradients {
   Lines<float> query_tokens_, query_values_, grad_tokens_, grad_values_;
   Lines<float> key_columns_, of_query_, of_key_, of_value_;
   Lines<float> weights_, changes_, change_panels_, transposed_;
+  FloatRows rows_[2];
   Lines<float> sums_, products_;
   float mask_[kWhole.queries] = {};
 };

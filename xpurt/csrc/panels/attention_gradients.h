@@ -7,9 +7,9 @@ namespace xpurt {
 
 // Further inputs, and what is written.
 struct PanelAttentionGradients {
-  TokenRows<const float> grad, out;  // of the results, and these
+  StoredRows<const void> grad, out;  // of the results, and these
   TokenRows<const float> sums;       // the logarithms, from the forward pass
-  TokenRows<float> query, key, value;
+  StoredRows<void> query, key, value;
 };
 
 // The weights of a block of keys and queries are computed again from their scores (Dao

@@ -18,14 +18,24 @@ constexpr LaneOp kAttention{"xpurt::panel_attention",
                             "torch.nn.functional.scaled_dot_product_attention"};
 constexpr LaneOp kBackward{"xpurt::panel_attention_backward", kAttention.instead};
 
-TokenRows<const float> rows_of(const Tensor& tensor) {
+TokenRows<const float> floats_of(const Tensor& tensor) {
   return {tensor.const_data_ptr<float>(), tensor.stride(0), tensor.stride(1),
           tensor.stride(2)};
 }
 
-TokenRows<float> written_rows_of(const Tensor& tensor) {
+TokenRows<float> written_floats_of(const Tensor& tensor) {
   return {tensor.mutable_data_ptr<float>(), tensor.stride(0), tensor.stride(1),
           tensor.stride(2)};
+}
+
+StoredRows<const void> rows_of(const Tensor& tensor) {
+  return {tensor.const_data_ptr(), tensor.stride(0), tensor.stride(1), tensor.stride(2),
+          tensor.scalar_type() == at::kBFloat16};
+}
+
+StoredRows<void> written_rows_of(const Tensor& tensor) {
+  return {tensor.mutable_data_ptr(), tensor.stride(0), tensor.stride(1),
+          tensor.stride(2), tensor.scalar_type() == at::kBFloat16};
 }
 
 // With adjacent values in a row.
@@ -34,10 +44,16 @@ Tensor rows_with_adjacent_values(const Tensor& tensor) {
 }
 
 // (batch, tokens, heads, ...) in memory, as PyTorch's kernel makes sums and gradients.
-Tensor made_by_tokens(const Tensor& like, bool with_values) {
-  std::vector<int64_t> sizes{like.size(0), like.size(2), like.size(1)};
-  if (with_values) sizes.push_back(like.size(3));
-  return at::empty(sizes, like.options()).transpose(1, 2);
+Tensor gradients_like(const Tensor& like) {
+  return at::empty({like.size(0), like.size(2), like.size(1), like.size(3)},
+                   like.options())
+      .transpose(1, 2);
+}
+
+Tensor sums_like(const Tensor& query) {
+  return at::empty({query.size(0), query.size(2), query.size(1)},
+                   query.options().dtype(at::kFloat))
+      .transpose(1, 2);
 }
 
 // The operands of both ops, as the loops want them.
@@ -52,9 +68,10 @@ struct Operands {
     const int64_t batches = given_query.size(0), heads = given_query.size(1);
     const int64_t queries = given_query.size(2), keys = given_key.size(2);
     const int64_t size = given_query.size(3);
-    op.check("queries", given_query, given_query.sizes());
-    op.check("keys", given_key, {batches, heads, keys, size});
-    op.check("values", given_value, {batches, heads, keys, size});
+    const at::ScalarType type = given_query.scalar_type();
+    if (type != at::kBFloat16) op.check_type("queries", given_query);
+    op.check("keys", given_key, {batches, heads, keys, size}, type);
+    op.check("values", given_value, {batches, heads, keys, size}, type);
     query = rows_with_adjacent_values(given_query);
     key = rows_with_adjacent_values(given_key);
     value = rows_with_adjacent_values(given_value);
@@ -64,7 +81,7 @@ struct Operands {
     if (!given_mask.has_value() || !given_mask->defined()) return;
     mask = given_mask->expand({batches, heads, queries, keys});
     op.check("a mask", mask, mask.sizes());
-    call.mask = rows_of(mask);
+    call.mask = floats_of(mask);
     call.mask_key = mask.stride(3);
   }
 
@@ -78,11 +95,11 @@ std::tuple<Tensor, Tensor> attention_on_cpu(const Tensor& query, const Tensor& k
                                             double scale) {
   const Kernels& kernels = kAttention.kernels();
   const Operands operands(kAttention, query, key, value, mask, causal, scale);
-  Tensor out = at::empty_like(query), sums = made_by_tokens(query, false);
+  Tensor out = at::empty_like(query), sums = sums_like(query);
   if (out.numel() == 0) return {out, sums};
   Tensor made = rows_with_adjacent_values(out);
   attend_by_panels(kernels, operands.call, written_rows_of(made),
-                   written_rows_of(sums));
+                   written_floats_of(sums));
   if (!made.is_same(out)) out.copy_(made);
   return {out, sums};
 }
@@ -93,12 +110,11 @@ std::tuple<Tensor, Tensor, Tensor> gradients_on_cpu(
     double scale) {
   const Kernels& kernels = kBackward.kernels();
   const Operands operands(kBackward, query, key, value, mask, causal, scale);
-  kBackward.check("a gradient", grad, query.sizes());
-  kBackward.check("results", out, query.sizes());
+  kBackward.check("a gradient", grad, query.sizes(), query.scalar_type());
+  kBackward.check("results", out, query.sizes(), query.scalar_type());
   kBackward.check("sums", sums, query.sizes().slice(0, 3));
-  std::tuple<Tensor, Tensor, Tensor> made{made_by_tokens(query, true),
-                                          made_by_tokens(key, true),
-                                          made_by_tokens(value, true)};
+  std::tuple<Tensor, Tensor, Tensor> made{gradients_like(query), gradients_like(key),
+                                          gradients_like(value)};
   const auto& [of_query, of_key, of_value] = made;
   if (query.numel() == 0) {
     of_key.zero_();
@@ -109,7 +125,7 @@ std::tuple<Tensor, Tensor, Tensor> gradients_on_cpu(
   const Tensor results = rows_with_adjacent_values(out);
   differentiate_by_panels(
       kernels, operands.call,
-      {rows_of(rows), rows_of(results), rows_of(sums), written_rows_of(of_query),
+      {rows_of(rows), rows_of(results), floats_of(sums), written_rows_of(of_query),
        written_rows_of(of_key), written_rows_of(of_value)});
   return made;
 }

@@ -22,14 +22,17 @@ struct LaneOp {
     return *found;
   }
 
-  void check_type(const char* what, const at::Tensor& tensor) const {
-    TORCH_CHECK_TYPE(tensor.scalar_type() == at::kFloat, name, " wants ", what,
-                     " in float32; found ", tensor.scalar_type(),
-                     ". Convert it by .float()");
+  void check_type(const char* what, const at::Tensor& tensor,
+                  at::ScalarType type = at::kFloat) const {
+    const bool narrow = type == at::kBFloat16;
+    TORCH_CHECK_TYPE(tensor.scalar_type() == type, name, " wants ", what, " in ",
+                     narrow ? "bfloat16" : "float32", "; found ", tensor.scalar_type(),
+                     ". Convert it by ", narrow ? ".bfloat16()" : ".float()");
   }
 
-  void check(const char* what, const at::Tensor& tensor, at::IntArrayRef sizes) const {
-    check_type(what, tensor);
+  void check(const char* what, const at::Tensor& tensor, at::IntArrayRef sizes,
+             at::ScalarType type = at::kFloat) const {
+    check_type(what, tensor, type);
     TORCH_CHECK_VALUE(tensor.sizes() == sizes, name, " wants ", what, " of shape ",
                       sizes, "; found ", tensor.sizes());
   }

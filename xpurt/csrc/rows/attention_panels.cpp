@@ -1,5 +1,6 @@
 // Attention by products of panels, which panels/ has as an op.
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/cpu/Utils.h>
 
 #include "lanes/kernels.h"
 #include "op/row_kernel.h"
@@ -10,7 +11,8 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t kFewestQueries = 32, kFewestOfGradients = 64;
+constexpr int64_t kFewestQueries = 32;
+constexpr int64_t kFewestOfGradients = 64;  // in float32
 
 template <typename Function>
 c10::TypedOperatorHandle<Function> found(const char* name) {
@@ -18,7 +20,22 @@ c10::TypedOperatorHandle<Function> found(const char* name) {
 }
 
 std::optional<Tensor> mask_of(const Attention& attention) {
-  return attention.mask.defined() ? std::optional(attention.mask) : std::nullopt;
+  return attention.mask.defined() ? std::optional(attention.mask.to(at::kFloat))
+                                  : std::nullopt;
+}
+
+// Tiles of bfloat16 take less time than panels of floats.
+bool has_tiles() {
+  static const bool found = [] {
+    const auto known = at::cpu::get_cpu_capabilities();
+    const auto tiles = known.find("amx_bf16");
+    return tiles != known.end() && tiles->second.toBool();
+  }();
+  return found;
+}
+
+bool is_type_of_panels(at::ScalarType type) {
+  return type == at::kFloat || (type == at::kBFloat16 && !has_tiles());
 }
 
 }  // namespace
@@ -26,10 +43,12 @@ std::optional<Tensor> mask_of(const Attention& attention) {
 bool attention_fits_panels(const Attention& attention, bool backward,
                            const PhysicalDevice& device) {
   static const bool has_vectors = lane_kernels() != nullptr;
+  const bool is_float = attention.query.scalar_type() == at::kFloat;
   return has_vectors && device.is_cpu && device.host_accessible &&
          kernel_policy() == KernelPolicy::automatic &&
-         attention.query.scalar_type() == at::kFloat &&
-         attention.queries() >= (backward ? kFewestOfGradients : kFewestQueries);
+         is_type_of_panels(attention.query.scalar_type()) &&
+         attention.queries() >=
+             (backward && is_float ? kFewestOfGradients : kFewestQueries);
 }
 
 Attended attend_by_panels(const Attention& attention) {
