@@ -8,8 +8,10 @@ import pytest
 
 from bench_command.made_up import LIMITS
 from xpurt.command_line import cli
-from xpurt_tools.bench import SUITES
+from xpurt_tools import bench
+from xpurt_tools.bench import SUITES, Request, all_suites
 from xpurt_tools.bench.all_suites import Part, parts_of, run_all
+from xpurt_tools.bench.request import check_files
 from xpurt_tools.bench.results import RowResult, SuiteResult
 from xpurt_tools.bench.timing import Ratio
 
@@ -52,6 +54,26 @@ def test_each_suite_gets_its_share_and_what_is_not_judged_is_named(
         assert f"{suite.name}: {suite.rows[1].name}: broke\n" in said
     page = (tmp_path / "performance.md").read_text()
     assert all(f"<!-- bench {suite.name}: begin" in page for suite in TWO)
+
+
+def test_the_command_takes_each_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[Request] = []
+
+    def take(request: Request) -> int:
+        check_files(request, lambda text: None)
+        taken.append(request)
+        return 0
+
+    monkeypatch.setattr(bench, "run_bench", take)
+    monkeypatch.setattr(bench, "run_auto", take)
+    codes = {
+        part.suite: cli.main(all_suites._command(part, tmp_path, 1.0)[3:])
+        for part in parts_of(SUITES)
+    }
+    assert codes == dict.fromkeys(codes, 0)
+    assert [request.suites[0] for request in taken] == list(codes)
 
 
 def test_one_thread_is_for_processor_time() -> None:

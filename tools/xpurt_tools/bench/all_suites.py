@@ -108,7 +108,7 @@ def _command(part: Part, folder: Path, minutes: float) -> list[str]:
     page = PAGES[part.suite == AUTO]
     return [
         *(sys.executable, "-m", "xpurt", "bench", "--suite", part.suite),
-        *(["--quick"] if part.suite == AUTO else ["--mapping", part.mapping]),
+        *([] if part.suite == AUTO else ["--mapping", part.mapping]),
         *("--minutes", f"{minutes:.2f}"),
         *(
             "--json",
