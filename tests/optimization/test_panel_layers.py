@@ -163,6 +163,28 @@ def test_layers_of_a_model(monkeypatch: pytest.MonkeyPatch, device: str) -> None
     assert_close(row.cpu().double(), exact[:1], rtol=0, atol=TOLERANCE)
 
 
+class WeightOfOneChannel(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Linear(64, 64)
+        self.weight = torch.nn.Parameter(torch.randn(64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(self.first(x), self.weight)
+
+
+@with_panels
+@pytest.mark.usefixtures("in_optimized_form")
+def test_a_weight_of_one_dimension_is_left_alone(device: str) -> None:
+    model, x = WeightOfOneChannel().eval(), torch.randn(8, 64)
+    exact = model.double()(x.double()).detach()
+    made = xpurt.optimize(model.float().to(device))
+    with torch.no_grad():
+        found = made(x.to(device))
+    assert ("first", "fused: linear layer + packed weight") in made.report.done
+    assert_close(found.cpu().double(), exact, rtol=0, atol=10 * TOLERANCE)
+
+
 @with_panels
 def test_the_policy_for_kernels_on_the_queue(cpu: torch.device) -> None:
     weight, bias = layer(32, 64, "xpu")

@@ -51,6 +51,8 @@ def linear_of(node: Any, parameters: Parameters) -> LinearNode | None:
     if given is None or not _are_parameters(given, parameters):
         return None
     weight = _value(given["weight"])
+    if weight.dim() != 2:
+        return None
     return LinearNode(
         node, given["input"], given["weight"], given.get("bias"), weight.shape[0]
     )
