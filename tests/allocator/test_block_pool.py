@@ -91,6 +91,15 @@ def test_the_smallest_block_that_fits_is_taken() -> None:
     assert pool.take(8192) == addresses[4]
 
 
+def test_of_equal_blocks_that_of_the_oldest_segment_is_taken() -> None:
+    pool = _C.testing.BlockPool(True)
+    addresses = [pool.take(10 * MIB) for _ in range(4)]
+    assert addresses != sorted(addresses)  # else this tests nothing
+    for address in addresses:
+        pool.give_back(address)
+    assert [pool.take(10 * MIB) for _ in range(4)] == addresses
+
+
 @pytest.mark.parametrize(
     ("size", "segment"),
     [

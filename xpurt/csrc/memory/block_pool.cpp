@@ -66,6 +66,7 @@ Segment& BlockPool::add_segment(void* pointer, size_t bytes, void* owner) {
   if (!large_ && lists_.empty()) lists_.resize(kLists);
   segments_.push_back(std::make_unique<Segment>(pointer, bytes, *this, owner));
   Segment& segment = *segments_.back();
+  segment.number = segments_added_++;
   Block* whole = new_block();
   whole->pointer = segment.pointer;
   whole->bytes = bytes;

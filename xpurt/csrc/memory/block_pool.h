@@ -77,6 +77,7 @@ struct Segment {
   size_t bytes;
   BlockPool* pool;
   void* owner;
+  uint64_t number = 0;                   // among all segments that its pool ever had
   const MemorySource* source = nullptr;  // nullptr: the driver
   void* queue = nullptr;                 // the queue passed to the source
   std::shared_ptr<c10::GatheredContext> stack;
@@ -169,9 +170,13 @@ class BlockPool {
   // Small blocks: a list for each size, and a bit for each list that is not empty.
   static constexpr size_t kLists = kSmallSegmentBytes / kMinBlockBytes + 1;
   static constexpr size_t kWords = kLists / 64 + 1;
-  struct BySizeThenAddress {
+  // Segments by age, not by address: the system chooses addresses at random, and equal
+  // programs would reserve different amounts.
+  struct BySizeThenPlace {
     bool operator()(const Block* a, const Block* b) const {
-      return a->bytes != b->bytes ? a->bytes < b->bytes : a->pointer < b->pointer;
+      if (a->bytes != b->bytes) return a->bytes < b->bytes;
+      if (a->segment == b->segment) return a->pointer < b->pointer;
+      return a->segment->number < b->segment->number;
     }
     using is_transparent = void;
     bool operator()(const Block* a, size_t bytes) const { return a->bytes < bytes; }
@@ -188,8 +193,9 @@ class BlockPool {
   std::vector<Block*> lists_;
   std::array<uint64_t, kWords> words_{};
   std::array<uint64_t, 2> summary_{};  // a bit for each word that is not zero
-  std::set<Block*, BySizeThenAddress> tree_;
+  std::set<Block*, BySizeThenPlace> tree_;
   std::vector<std::unique_ptr<Segment>> segments_;
+  uint64_t segments_added_ = 0;
   std::array<Block*, kLargestKept / kMinBlockBytes + 1> kept_{};  // lists, by size
   size_t kept_bytes_ = 0;
   Block* spare_ = nullptr;  // unused Block objects, linked by next_free

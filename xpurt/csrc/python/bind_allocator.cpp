@@ -32,8 +32,8 @@ struct PoolOfAddresses {
     Block* block = pool.take(rounded);
     if (block == nullptr) {
       const size_t size = segment_bytes_for(rounded);
-      pool.add_segment(reinterpret_cast<void*>(next), size, nullptr);
-      next += size + kSmallSegmentBytes;  // never adjacent
+      last -= size + kSmallSegmentBytes;  // never adjacent; downwards, as Linux does
+      pool.add_segment(reinterpret_cast<void*>(last), size, nullptr);
       reserved += size;
       block = pool.take(rounded);
     }
@@ -74,7 +74,7 @@ struct PoolOfAddresses {
     return result;
   }
 
-  size_t next = size_t{1} << 40;
+  size_t last = size_t{1} << 46;
   size_t reserved = 0;
   BlockPool pool;
 };
