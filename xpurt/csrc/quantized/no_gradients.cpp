@@ -97,7 +97,7 @@ TORCH_LIBRARY_IMPL(xpurt, Meta, m) {
 }
 TORCH_LIBRARY_IMPL(xpurt, Autograd, m) {
   for (const char* op : {"int8_linear", "int8_convolution", "int8_weight_linear",
-                         "int4_weight_linear"}) {
+                         "int4_weight_linear", "block_linear"}) {
     m.impl(op, torch::CppFunction::makeFromBoxedFunction<&call_below_autograd>());
   }
 }

@@ -1,8 +1,11 @@
-// The ops xpurt::int8_linear, int8_convolution, int8_weight_linear, int4_weight_linear.
+// The ops of quantized layers.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
 #include <torch/library.h>
 
+#include "blocks/block_composites.h"
+#include "blocks/block_products.h"
 #include "dispatch/dispatch.h"
 #include "native/alias.h"
 #include "quantized/composites.h"
@@ -47,6 +50,23 @@ void check_groups(const Tensor& weight, const Tensor& scale) {
       "of a multiple of 16 inputs; found scales of shape ",
       scale.sizes(), " for a weight of ", columns,
       " inputs. xpurt.quantize(model, \"int4_weight_only\") makes them");
+}
+
+// The weight in blocks of a format of GGUF.
+BlockWeight checked_blocks(const char* op, const Tensor& blocks, int64_t format) {
+  const auto known = static_cast<BlockFormat>(format);
+  const BlockSize size = block_size(known);
+  TORCH_CHECK_VALUE(size.elements > 0, op,
+                    " reads the types Q4_0 (2), Q4_1 (3), Q5_0 (6), Q5_1 (7), Q8_0 "
+                    "(8), Q4_K (12), Q5_K (13) and Q6_K (14) of GGUF; found type ",
+                    format, ". Unpack the tensor by gguf.quants.dequantize");
+  TORCH_CHECK_VALUE(blocks.scalar_type() == at::kByte && blocks.dim() == 2 &&
+                        blocks.size(1) % size.bytes == 0,
+                    op, " wants uint8 of shape (rows, bytes of a row), with ",
+                    size.bytes, " bytes in a block; found ", blocks.scalar_type(),
+                    " of shape ", blocks.sizes());
+  return {known, nullptr, blocks.size(0), blocks.size(1) / size.bytes * size.elements,
+          blocks.size(1)};
 }
 
 void check_convolution(const Tensor& x, const Tensor& weight,
@@ -98,6 +118,22 @@ Tensor int4_weight_linear_on_cpu(const Tensor& x, const Tensor& weight,
   check_linear("int4_weight_linear", x, 2 * weight.size(1));
   check_groups(weight, scale);
   return int4_weight_linear(x, {weight, scale, minimum}, bias);
+}
+
+Tensor block_linear_on_cpu(const Tensor& x, const Tensor& blocks, int64_t format,
+                           const MaybeTensor& bias) {
+  BlockWeight weight = checked_blocks("block_linear", blocks, format);
+  check_linear("block_linear", x, weight.columns);
+  const Tensor read = blocks.contiguous();
+  weight.bytes = read.const_data_ptr<uint8_t>();
+  return block_product(x, weight, bias);
+}
+
+Tensor block_values_on_cpu(const Tensor& blocks, int64_t format, at::ScalarType type) {
+  BlockWeight weight = checked_blocks("block_values", blocks, format);
+  const Tensor read = blocks.contiguous();
+  weight.bytes = read.const_data_ptr<uint8_t>();
+  return values_of_blocks(weight, type);
 }
 
 bool host_reads_all_of(const Tensor& x, const Tensor& weight) {
@@ -161,6 +197,25 @@ Tensor int4_weight_linear_on_xpu(const Tensor& x, const Tensor& weight,
   return int4_weight_linear_composite(x, {weight, scale, minimum}, bias);
 }
 
+Tensor block_linear_on_xpu(const Tensor& x, const Tensor& blocks, int64_t format,
+                           const MaybeTensor& bias) {
+  if (host_reads_all_of(x, blocks)) {
+    return on_host("xpurt::block_linear", blocks, x, blocks, format, bias);
+  }
+  const BlockWeight weight = checked_blocks("block_linear", blocks, format);
+  check_linear("block_linear", x, weight.columns);
+  const Tensor values = values_of_blocks_composite(blocks, weight.format);
+  return at::linear(x.to(at::kFloat), values, bias).to(x.scalar_type());
+}
+
+Tensor block_values_on_xpu(const Tensor& blocks, int64_t format, at::ScalarType type) {
+  if (host_reads(blocks.device().index())) {
+    return on_host("xpurt::block_values", blocks, blocks, format, type);
+  }
+  const BlockWeight weight = checked_blocks("block_values", blocks, format);
+  return values_of_blocks_composite(blocks, weight.format).to(type);
+}
+
 TORCH_LIBRARY_FRAGMENT(xpurt, m) {
   m.def(
       "int8_linear(Tensor x, Tensor weight, Tensor weight_scale, Tensor? bias=None, "
@@ -175,18 +230,25 @@ TORCH_LIBRARY_FRAGMENT(xpurt, m) {
   m.def(
       "int4_weight_linear(Tensor x, Tensor weight, Tensor weight_scale, Tensor "
       "weight_minimum, Tensor? bias=None) -> Tensor");
+  m.def(
+      "block_linear(Tensor x, Tensor blocks, int format, Tensor? bias=None) -> Tensor");
+  m.def("block_values(Tensor blocks, int format, ScalarType dtype) -> Tensor");
 }
 TORCH_LIBRARY_IMPL(xpurt, CPU, m) {
   m.impl("int8_linear", TORCH_FN(int8_linear_on_cpu));
   m.impl("int8_convolution", TORCH_FN(int8_convolution_on_cpu));
   m.impl("int8_weight_linear", TORCH_FN(int8_weight_linear_on_cpu));
   m.impl("int4_weight_linear", TORCH_FN(int4_weight_linear_on_cpu));
+  m.impl("block_linear", TORCH_FN(block_linear_on_cpu));
+  m.impl("block_values", TORCH_FN(block_values_on_cpu));
 }
 TORCH_LIBRARY_IMPL(xpurt, XPU, m) {
   m.impl("int8_linear", TORCH_FN(int8_linear_on_xpu));
   m.impl("int8_convolution", TORCH_FN(int8_convolution_on_xpu));
   m.impl("int8_weight_linear", TORCH_FN(int8_weight_linear_on_xpu));
   m.impl("int4_weight_linear", TORCH_FN(int4_weight_linear_on_xpu));
+  m.impl("block_linear", TORCH_FN(block_linear_on_xpu));
+  m.impl("block_values", TORCH_FN(block_values_on_xpu));
 }
 
 }  // namespace

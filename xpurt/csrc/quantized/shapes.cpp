@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include "blocks/block_weight.h"
 #include "quantized/layer.h"
 
 namespace xpurt {
@@ -33,6 +34,17 @@ Tensor int4_weight_linear(const Tensor& x, const Tensor& weight, const Tensor&,
   return linear_result(x, weight);
 }
 
+Tensor block_linear(const Tensor& x, const Tensor& blocks, int64_t,
+                    const MaybeTensor&) {
+  return linear_result(x, blocks);
+}
+
+Tensor block_values(const Tensor& blocks, int64_t format, at::ScalarType type) {
+  const BlockSize size = block_size(static_cast<BlockFormat>(format));
+  const c10::SymInt columns = blocks.sym_size(1) / size.bytes * size.elements;
+  return at::empty_symint({blocks.sym_size(0), columns}, blocks.options().dtype(type));
+}
+
 Tensor int8_convolution(const Tensor& x, const Tensor& weight, const Tensor&,
                         const MaybeTensor&, const MaybeTensor&, const MaybeTensor&,
                         IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
@@ -52,6 +64,8 @@ TORCH_LIBRARY_IMPL(xpurt, Meta, m) {
   m.impl("int8_linear", TORCH_FN(int8_linear));
   m.impl("int8_weight_linear", TORCH_FN(int8_weight_linear));
   m.impl("int4_weight_linear", TORCH_FN(int4_weight_linear));
+  m.impl("block_linear", TORCH_FN(block_linear));
+  m.impl("block_values", TORCH_FN(block_values));
   m.impl("int8_convolution", TORCH_FN(int8_convolution));
 }
 

@@ -1,0 +1,84 @@
+#include "blocks/activations.h"
+
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "blocks/block_kernels.h"
+
+namespace xpurt {
+namespace {
+
+template <typename From>
+void widen(const void* x, int64_t begin, int64_t size, float* out) {
+  const From* const from = static_cast<const From*>(x) + begin;
+  for (int64_t k = 0; k < size; ++k) out[k] = static_cast<float>(from[k]);
+}
+
+void widen_row(const void* x, c10::ScalarType type, int64_t begin, int64_t size,
+               float* out) {
+  if (type == c10::ScalarType::BFloat16)
+    return widen<c10::BFloat16>(x, begin, size, out);
+  if (type == c10::ScalarType::Half) return widen<c10::Half>(x, begin, size, out);
+  widen<float>(x, begin, size, out);
+}
+
+// The order of the parts of int4_groups: the 16 elements of the low halves of 16 bytes
+// and those of the high halves.
+void reorder_groups(const float* x, int64_t columns, int64_t group, float* out) {
+  const int64_t half = group / 2;
+  for (int64_t first = 0; first < columns; first += group) {
+    for (int64_t k = first; k < first + half; k += kPart / 2, out += kPart) {
+      std::copy_n(x + k, kPart / 2, out);
+      std::copy_n(x + k + half, kPart / 2, out + kPart / 2);
+    }
+  }
+}
+
+}  // namespace
+
+BlockActivations::BlockActivations(const void* x, c10::ScalarType type, int64_t rows,
+                                   const BlockWeight& weight)
+    : rows_(type == c10::ScalarType::Float ? 2 * rows : rows),
+      parts_((weight.columns + kPart - 1) / kPart),
+      words_(rows_ * parts_ * kPart),
+      scales_(rows_ * parts_) {
+  const int64_t times = rows_ / std::max<int64_t>(rows, 1);
+  std::vector<float> values(parts_ * kPart), ordered(values.size());
+  for (int64_t m = 0; m < rows; ++m) {
+    widen_row(x, type, m * weight.columns, weight.columns, values.data());
+    if (weight.group > 0) {
+      reorder_groups(values.data(), weight.columns, weight.group, ordered.data());
+    }
+    float* const row = (weight.group > 0 ? ordered : values).data();
+    for (int64_t time = 0; time < times; ++time) {
+      if (!add_row(row, m * times + time)) return;
+      if (time + 1 < times) subtract_row(row, m * times + time);
+    }
+  }
+  all_fit_ = true;
+}
+
+bool BlockActivations::add_row(const float* values, int64_t row) {
+  const BlockKernels& kernels = block_kernels();
+  for (int64_t p = 0; p < parts_; ++p) {
+    const int64_t at = row * parts_ + p;
+    if (!kernels.to_words(values + p * kPart, words_.data() + at * kPart,
+                          scales_[at])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void BlockActivations::subtract_row(float* values, int64_t row) const {
+  for (int64_t k = 0; k < parts_ * kPart; ++k) {
+    const float rest =
+        values[k] - static_cast<float>(words(row)[k]) * scales(row)[k / kPart].scale;
+    values[k] = std::abs(rest) < 1e-20F ? 0 : rest;  // the row itself is far larger
+  }
+}
+
+}  // namespace xpurt

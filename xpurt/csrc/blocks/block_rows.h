@@ -1,0 +1,312 @@
+// Rows of weights in blocks. Each file that includes it defines the NAMESPACE, the
+// INSTRUCTIONS that its functions are compiled for, whatever the rest is compiled for,
+// WITH_AVX2_AND_F16C if these have both, and the KERNELS.
+#include <c10/util/Half.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "blocks/block_kernels.h"
+
+#define OF_BLOCKS INSTRUCTIONS __attribute__((always_inline)) inline
+
+namespace xpurt {
+namespace NAMESPACE {
+
+#include "blocks/block_parts.h"
+
+constexpr float kLargestWord = 32767;
+constexpr float kLeast = 1e-20F, kMost = 1e30F;  // all below is normal
+
+INSTRUCTIONS bool to_words(const float* x, int16_t* words, PartScale& scale) {
+  constexpr float kRounds = 3 << 22;  // a sum with it has no fraction
+  Floats values[4];
+  std::memcpy(values, x, sizeof(values));
+  // Magnitudes as integers are in the same order, and NaN is the largest.
+  Integers most{};
+  for (const Floats& each : values) {
+    const Integers bits = reinterpret_cast<Integers>(each) & 0x7FFFFFFF;
+    most = bits > most ? bits : most;
+  }
+  int32_t most_bits = 0;
+  for (int i = 0; i < 8; ++i) most_bits = std::max(most_bits, most[i]);
+  scale = {0, 0};
+  const auto largest = std::bit_cast<float>(most_bits);
+  if (largest != 0 && !(largest >= kLeast && largest <= kMost)) return false;
+  if (largest == 0) {
+    std::fill_n(words, kPart, 0);
+    return true;
+  }
+  Integers sums{};
+  for (int i = 0; i < 4; ++i) {
+    const Floats rounded = values[i] * (kLargestWord / largest) + kRounds - kRounds;
+    const Integers integers = __builtin_convertvector(rounded, Integers);
+    sums += integers;
+    const EightWords half = __builtin_convertvector(integers, EightWords);
+    std::memcpy(words + 8 * i, &half, sizeof(half));
+  }
+  int32_t sum = 0;
+  for (int i = 0; i < 8; ++i) sum += sums[i];
+  scale.scale = largest / kLargestWord;
+  scale.sum = scale.scale / 8 * static_cast<float>(sum);
+  return true;
+}
+
+// A row of blocks one after the other.
+template <typename Format>
+struct RowOfBlocks {
+  static constexpr int kParts = Format::kParts;
+  static constexpr Scales kScales = Format::kScales;
+  OF_BLOCKS RowOfBlocks(const BlockWeight& weight, int64_t n)
+      : block(weight.row(n)), bytes(block_size(weight.format).bytes) {}
+
+  OF_BLOCKS Part part(int at) const { return Format::part(block, at); }
+  OF_BLOCKS auto scales() const { return Format::scales(block); }
+  OF_BLOCKS void to_next() { block += bytes; }
+
+  const uint8_t* block;
+  int64_t bytes;
+};
+
+// Of any number of columns. Each part is a block.
+struct RowOfInt8 {
+  static constexpr int kParts = 1;
+  static constexpr Scales kScales = Scales::factor;
+  OF_BLOCKS RowOfInt8(const BlockWeight& weight, int64_t n)
+      : values(weight.row(n)), left(weight.columns), scale(weight.scale[n]) {}
+
+  OF_BLOCKS Part part(int) const {
+    if (left >= kPart) {
+      return {signed_words_at(values), signed_words_at(values + 16)};
+    }
+    uint8_t last[kPart] = {};
+    std::memcpy(last, values, left);
+    return {signed_words_at(last), signed_words_at(last + 16)};
+  }
+  OF_BLOCKS Four scales() const { return Four{scale}; }
+  OF_BLOCKS void to_next() {
+    values += kPart;
+    left -= kPart;
+  }
+
+  const uint8_t* values;
+  int64_t left;
+  float scale;
+};
+
+// Of groups of whole parts. Each part is a block.
+struct RowOfInt4 {
+  static constexpr int kParts = 1;
+  static constexpr Scales kScales = Scales::offset;
+  OF_BLOCKS RowOfInt4(const BlockWeight& weight, int64_t n)
+      : values(weight.row(n)),
+        parts(weight.group / kPart),
+        left(parts),
+        scale(weight.scale + n * (weight.columns / weight.group)),
+        minimum(weight.minimum + n * (weight.columns / weight.group)) {}
+
+  OF_BLOCKS Part part(int) const { return part_of_nibbles(values); }
+  OF_BLOCKS Four scales() const { return Four{*scale, *minimum}; }
+  OF_BLOCKS void to_next() {
+    values += kPart / 2;
+    if (--left > 0) return;
+    left = parts;
+    ++scale;
+    ++minimum;
+  }
+
+  const uint8_t* values;
+  int64_t parts;  // of a group
+  int64_t left;   // of this group
+  const float* scale;
+  const float* minimum;
+};
+
+// Integers of 32 bits: a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1].
+OF_BLOCKS Integers sums_of_pairs(const Words& a, const int16_t* b) {
+  Words other;
+  std::memcpy(&other, b, sizeof(other));
+#ifdef WITH_AVX2_AND_F16C
+  return reinterpret_cast<Integers>(_mm256_madd_epi16(
+      reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(other)));
+#else
+  Integers sums;
+  for (int i = 0; i < 8; ++i) {
+    sums[i] =
+        int32_t{a[2 * i]} * other[2 * i] + int32_t{a[2 * i + 1]} * other[2 * i + 1];
+  }
+  return sums;
+#endif
+}
+
+OF_BLOCKS Floats everywhere(const Floats& values, int lane) {
+  return __builtin_shuffle(values, Integers{} + lane);
+}
+
+OF_BLOCKS Floats everywhere(const Four& values, int lane) {
+  const float value = values[lane];
+  return Floats{value, value, value, value, value, value, value, value};
+}
+
+// Read at once: a vector that is written in pieces is slow to read.
+OF_BLOCKS Four scale_and_sum(const PartScale* part) {
+#ifdef WITH_AVX2_AND_F16C
+  return _mm_castpd_ps(_mm_load_sd(reinterpret_cast<const double*>(part)));
+#else
+  return Four{part->scale, part->sum};
+#endif
+}
+
+OF_BLOCKS EightScales scales_and_sums(const PartScale* parts) {
+  Floats first, last;
+  std::memcpy(&first, parts, sizeof(first));
+  std::memcpy(&last, parts + 4, sizeof(last));
+  return {__builtin_shuffle(first, last, Integers{0, 2, 4, 6, 8, 10, 12, 14}),
+          __builtin_shuffle(first, last, Integers{1, 3, 5, 7, 9, 11, 13, 15})};
+}
+
+// The products of a part and one of activations. scales: of both; an offset is added to
+// each lane, an eighth of it, so that it cancels there what it cancels in all.
+template <Scales kScales>
+OF_BLOCKS void add_part(const Part& part, const int16_t* x, const Floats& first,
+                        const Floats& second, Floats& sums) {
+  const Integers low = sums_of_pairs(part.low, x);
+  const Integers high = sums_of_pairs(part.high, x + kPart / 2);
+  if constexpr (kScales == Scales::halves) {
+    sums += first * __builtin_convertvector(low, Floats);
+    sums += second * __builtin_convertvector(high, Floats);
+  } else if constexpr (kScales == Scales::offset) {
+    sums += first * __builtin_convertvector(low + high, Floats) + second;
+  } else {
+    sums += first * __builtin_convertvector(low + high, Floats);
+  }
+}
+
+// The products of a row of the weight and kRows rows of activations.
+template <typename Row, int kRows>
+OF_BLOCKS void multiply_row(Row row, const BlockActivations& x, int64_t first,
+                            float* out, int64_t stride) {
+  Floats sums[kRows] = {};
+  const int16_t* words[kRows];
+  const PartScale* scales[kRows];
+  for (int m = 0; m < kRows; ++m) {
+    words[m] = x.words(first + m);
+    scales[m] = x.scales(first + m);
+  }
+  for (int64_t p = 0; p < x.parts(); p += Row::kParts, row.to_next()) {
+    if constexpr (Row::kParts == 1) {
+      const Part part = row.part(0);
+      const Four of_row = row.scales();
+#pragma GCC unroll 4
+      for (int m = 0; m < kRows; ++m) {
+        const Four both = of_row * scale_and_sum(scales[m] + p);
+        add_part<Row::kScales>(part, words[m] + p * kPart, everywhere(both, 0),
+                               everywhere(both, 1), sums[m]);
+      }
+    } else {
+      const EightScales of_row = row.scales();
+      EightScales both[kRows];
+      for (int m = 0; m < kRows; ++m) {
+        const EightScales of_x = scales_and_sums(scales[m] + p);
+        both[m].first = of_row.first * of_x.first;
+        const bool halves = Row::kScales == Scales::halves;
+        both[m].second = of_row.second * (halves ? of_x.first : of_x.second);
+      }
+#pragma GCC unroll 8
+      for (int i = 0; i < Row::kParts; ++i) {
+        const Part part = row.part(i);
+#pragma GCC unroll 4
+        for (int m = 0; m < kRows; ++m) {
+          add_part<Row::kScales>(part, words[m] + (p + i) * kPart,
+                                 everywhere(both[m].first, i),
+                                 everywhere(both[m].second, i), sums[m]);
+        }
+      }
+    }
+  }
+  for (int m = 0; m < kRows; ++m) {
+    float sum = 0;
+    for (int i = 0; i < 8; ++i) sum += sums[m][i];
+    out[m * stride] = sum;
+  }
+}
+
+template <typename Row>
+INSTRUCTIONS void multiply_rows(const BlockWeight& weight, const BlockActivations& x,
+                                int64_t begin, int64_t end, float* out) {
+  const int64_t rows = x.rows();
+  for (int64_t n = begin; n < end; ++n) {
+    const Row row(weight, n);
+    int64_t m = 0;
+    for (; m + 4 <= rows; m += 4) {
+      multiply_row<Row, 4>(row, x, m, out + m * weight.rows + n, weight.rows);
+    }
+    for (; m + 2 <= rows; m += 2) {
+      multiply_row<Row, 2>(row, x, m, out + m * weight.rows + n, weight.rows);
+    }
+    if (m < rows) {
+      multiply_row<Row, 1>(row, x, m, out + m * weight.rows + n, weight.rows);
+    }
+  }
+}
+
+#include "blocks/block_values.h"
+
+// Calls f with a null pointer to the type of the rows.
+template <typename Function>
+void with_row_type(BlockFormat format, const Function& f) {
+  switch (format) {
+    case BlockFormat::int8_channels:
+      return f(static_cast<RowOfInt8*>(nullptr));
+    case BlockFormat::int4_groups:
+      return f(static_cast<RowOfInt4*>(nullptr));
+    case BlockFormat::q4_0:
+      return f(static_cast<RowOfBlocks<Q4_0>*>(nullptr));
+    case BlockFormat::q4_1:
+      return f(static_cast<RowOfBlocks<Q4_1>*>(nullptr));
+    case BlockFormat::q5_0:
+      return f(static_cast<RowOfBlocks<Q5_0>*>(nullptr));
+    case BlockFormat::q5_1:
+      return f(static_cast<RowOfBlocks<Q5_1>*>(nullptr));
+    case BlockFormat::q8_0:
+      return f(static_cast<RowOfBlocks<Q8_0>*>(nullptr));
+    case BlockFormat::q4_k:
+      return f(static_cast<RowOfBlocks<Q4_K>*>(nullptr));
+    case BlockFormat::q5_k:
+      return f(static_cast<RowOfBlocks<Q5_K>*>(nullptr));
+    case BlockFormat::q6_k:
+      return f(static_cast<RowOfBlocks<Q6_K>*>(nullptr));
+  }
+}
+
+void multiply(const BlockWeight& weight, const BlockActivations& x, int64_t begin,
+              int64_t end, float* out) {
+  with_row_type(weight.format, [&](auto* row) {
+    using Row = std::remove_pointer_t<decltype(row)>;
+    multiply_rows<Row>(weight, x, begin, end, out);
+  });
+}
+
+template <typename Out>
+void write_values(const BlockWeight& weight, int64_t n, Out* out) {
+  if (weight.format == BlockFormat::int4_groups) return write_int4_row(weight, n, out);
+  with_row_type(weight.format, [&](auto* row) {
+    write_row<std::remove_pointer_t<decltype(row)>>(weight, n, out);
+  });
+}
+
+}  // namespace NAMESPACE
+
+const BlockKernels KERNELS{&NAMESPACE::to_words, &NAMESPACE::multiply,
+                           &NAMESPACE::write_values<float>,
+                           &NAMESPACE::write_values<uint16_t>};
+
+}  // namespace xpurt
+
+#undef OF_BLOCKS
+#undef INSTRUCTIONS
+#undef NAMESPACE
+#undef KERNELS
+#undef WITH_AVX2_AND_F16C
