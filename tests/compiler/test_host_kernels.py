@@ -15,7 +15,7 @@ SIZES = (1, 3, 7, 8, 9, 16, 17, 100)
 
 has_avx2 = pytest.mark.skipif(
     torch.backends.cpu.get_cpu_capability() != "AVX2",
-    reason="the code of other processors is PyTorch's",
+    reason="without AVX2 alone the code is PyTorch's",
 )
 
 

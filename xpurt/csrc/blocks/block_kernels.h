@@ -19,6 +19,7 @@ struct BlockKernels {
 
 extern const BlockKernels kAnyBlockKernels;
 extern const BlockKernels kAvx2BlockKernels;
+extern const BlockKernels kAvx512BlockKernels;
 
 // Those for the processor, and for what ATEN_CPU_CAPABILITY allows.
 const BlockKernels& block_kernels();

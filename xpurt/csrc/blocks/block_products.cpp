@@ -12,13 +12,31 @@
 #include "blocks/block_kernels.h"
 
 namespace xpurt {
+namespace {
 
-const BlockKernels& block_kernels() {
+// Of processors with AMX, too.
+bool multiplies_bfloat16() {
 #if defined(__x86_64__)
-  static const bool avx2 = std::string_view(at::get_cpu_capability()) != "DEFAULT";
-  if (avx2) return kAvx2BlockKernels;
+  return __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
+const BlockKernels& chosen_kernels() {
+#if defined(__x86_64__)
+  const std::string_view name = at::get_cpu_capability();
+  if (name == "AVX512" && multiplies_bfloat16()) return kAvx512BlockKernels;
+  if (name == "AVX512" || name == "AVX2") return kAvx2BlockKernels;
 #endif
   return kAnyBlockKernels;
+}
+
+}  // namespace
+
+const BlockKernels& block_kernels() {
+  static const BlockKernels& kernels = chosen_kernels();
+  return kernels;
 }
 
 namespace {
@@ -27,15 +45,6 @@ using at::Tensor;
 
 constexpr int64_t kFewRows = 16;
 constexpr int64_t kUnpackedBytes = 4 << 20;
-
-// Processors with AMX have it, too.
-bool multiplies_bfloat16() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bf16");
-#else
-  return false;
-#endif
-}
 
 void write_rows(const BlockWeight& weight, int64_t begin, int64_t rows, Tensor& out) {
   const BlockKernels& kernels = block_kernels();

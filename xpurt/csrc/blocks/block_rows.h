@@ -1,6 +1,7 @@
 // Rows of weights in blocks. Each file that includes it defines the NAMESPACE, the
 // INSTRUCTIONS that its functions are compiled for, whatever the rest is compiled for,
-// WITH_AVX2_AND_F16C if these have both, and the KERNELS.
+// WITH_AVX2_AND_F16C and WITH_BFLOAT16 if these have them, and the KERNELS.
+#include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
 #include <algorithm>
@@ -310,3 +311,4 @@ const BlockKernels KERNELS{&NAMESPACE::to_words, &NAMESPACE::multiply,
 #undef NAMESPACE
 #undef KERNELS
 #undef WITH_AVX2_AND_F16C
+#undef WITH_BFLOAT16

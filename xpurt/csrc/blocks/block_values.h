@@ -1,29 +1,33 @@
 // Writes the values of a row of weights, part of block_rows.h.
-OF_BLOCKS void write(const Floats& values, float* out) {
-  std::memcpy(out, &values, sizeof(values));
+OF_BLOCKS Floats floats_of_half(const Words& words, int at) {
+  EightWords half;
+  std::memcpy(&half, reinterpret_cast<const int16_t*>(&words) + 8 * at, sizeof(half));
+  return floats_of(half);
 }
 
-// Rounded to the nearest, ties to even. No weight is NaN or overflows unless a scale
-// is.
-OF_BLOCKS void write(const Floats& values, uint16_t* out) {
-  using Bits = uint32_t __attribute__((vector_size(32)));
-  using Halves = uint16_t __attribute__((vector_size(16)));
-  Bits bits;
-  std::memcpy(&bits, &values, sizeof(bits));
-  const Bits rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
-  const Bits unordered = (values != values) & 0x7FC0;
-  const Halves halves = __builtin_convertvector(
-      (rounded & ~Bits(values != values)) | Bits(unordered), Halves);
-  std::memcpy(out, &halves, sizeof(halves));
-}
-
-template <typename Out>
-OF_BLOCKS void write_words(const Words& words, float factor, float offset, Out* out) {
+OF_BLOCKS void write_words(const Words& words, float factor, float offset, float* out) {
   for (int at = 0; at < 2; ++at) {
-    EightWords half;
-    std::memcpy(&half, reinterpret_cast<const int16_t*>(&words) + 8 * at, sizeof(half));
-    write(factor * __builtin_convertvector(half, Floats) + offset, out + 8 * at);
+    const Floats values = factor * floats_of_half(words, at) + offset;
+    std::memcpy(out + 8 * at, &values, sizeof(values));
   }
+}
+
+// Rounded to the nearest, ties to even.
+OF_BLOCKS void write_words(const Words& words, float factor, float offset,
+                           uint16_t* out) {
+#ifdef WITH_BFLOAT16
+  const __m512i integers = _mm512_cvtepi16_epi32(reinterpret_cast<__m256i>(words));
+  const __m512 values = _mm512_fmadd_ps(_mm512_cvtepi32_ps(integers),
+                                        _mm512_set1_ps(factor), _mm512_set1_ps(offset));
+  const __m256bh rounded = _mm512_cvtneps_pbh(values);
+  std::memcpy(out, &rounded, sizeof(rounded));
+#else
+  float values[16];
+  write_words(words, factor, offset, values);
+  for (int i = 0; i < 16; ++i) {
+    out[i] = c10::detail::round_to_nearest_even(values[i]);
+  }
+#endif
 }
 
 template <typename Row, typename Out>
@@ -51,11 +55,11 @@ INSTRUCTIONS void write_row(const BlockWeight& weight, int64_t n, Out* out) {
   }
 }
 
-template <typename Out>
-OF_BLOCKS void write_value(float value, Out* out) {
-  Out eight[8];
-  write(Floats{value}, eight);
-  *out = eight[0];
+OF_BLOCKS void write_value(float value, float* out) {
+  *out = value;
+}
+OF_BLOCKS void write_value(float value, uint16_t* out) {
+  *out = c10::detail::round_to_nearest_even(value);
 }
 
 // Groups of any multiple of 16. Byte j has the elements j and j + half.
