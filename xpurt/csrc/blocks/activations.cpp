@@ -41,7 +41,7 @@ void reorder_groups(const float* x, int64_t columns, int64_t group, float* out) 
 
 BlockActivations::BlockActivations(const void* x, c10::ScalarType type, int64_t rows,
                                    const BlockWeight& weight)
-    : rows_(type == c10::ScalarType::Float ? 2 * rows : rows),
+    : rows_(rows_of(type, rows)),
       parts_((weight.columns + kPart - 1) / kPart),
       words_(rows_ * parts_ * kPart),
       scales_(rows_ * parts_) {

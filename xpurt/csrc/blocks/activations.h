@@ -41,7 +41,11 @@ class BlockActivations {
   // that are too small for a scale.
   bool all_fit() const { return all_fit_; }
 
-  int64_t rows() const { return rows_; }    // two for each in float32, else one
+  // Rows of integers: two for each in float32, else one.
+  static int64_t rows_of(c10::ScalarType type, int64_t rows) {
+    return type == c10::ScalarType::Float ? 2 * rows : rows;
+  }
+  int64_t rows() const { return rows_; }
   int64_t parts() const { return parts_; }  // of a row
   // In the order of the weight's parts, with zeros after the last column.
   const int16_t* words(int64_t row) const {

@@ -43,7 +43,10 @@ namespace {
 
 using at::Tensor;
 
+// Of integers: one thread of an AMD EPYC of Zen 4, 2048 inputs and 8192 outputs in Q4_0
+// took 0.6 ms a row, and unpacked 4.3 (8 rows in bfloat16) and 10.5 (in float32).
 constexpr int64_t kFewRows = 16;
+constexpr int64_t kFewRowsBeforeBFloat16 = 6;
 constexpr int64_t kUnpackedBytes = 4 << 20;
 
 void write_rows(const BlockWeight& weight, int64_t begin, int64_t rows, Tensor& out) {
@@ -63,9 +66,13 @@ void write_rows(const BlockWeight& weight, int64_t begin, int64_t rows, Tensor& 
   });
 }
 
+bool unpacks_to_bfloat16(const Tensor& x) {
+  return x.scalar_type() == at::kBFloat16 && multiplies_bfloat16();
+}
+
 // x: (rows, columns)
 Tensor multiply_unpacked(const Tensor& x, const BlockWeight& weight) {
-  const bool narrow = x.scalar_type() == at::kBFloat16 && multiplies_bfloat16();
+  const bool narrow = unpacks_to_bfloat16(x);
   const at::ScalarType type = narrow ? at::kBFloat16 : at::kFloat;
   const Tensor values = x.to(type);
   Tensor out = at::empty({x.size(0), weight.rows}, values.options());
@@ -96,12 +103,17 @@ bool has_whole_parts(const BlockWeight& weight) {
   return weight.format != BlockFormat::int4_groups || weight.group % kPart == 0;
 }
 
+bool has_few_rows(const Tensor& x) {
+  const int64_t rows = BlockActivations::rows_of(x.scalar_type(), x.size(0));
+  return rows > 0 &&
+         rows <= (unpacks_to_bfloat16(x) ? kFewRowsBeforeBFloat16 : kFewRows);
+}
+
 Tensor multiply(const Tensor& x, const BlockWeight& weight) {
-  const int64_t rows = x.size(0);
-  if (rows > 0 && rows <= kFewRows && has_whole_parts(weight)) {
-    const BlockActivations activations(x.const_data_ptr(), x.scalar_type(), rows,
+  if (has_few_rows(x) && has_whole_parts(weight)) {
+    const BlockActivations activations(x.const_data_ptr(), x.scalar_type(), x.size(0),
                                        weight);
-    if (activations.all_fit()) return multiply_few(weight, activations, rows);
+    if (activations.all_fit()) return multiply_few(weight, activations, x.size(0));
   }
   return multiply_unpacked(x, weight);
 }

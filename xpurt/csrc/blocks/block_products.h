@@ -10,8 +10,8 @@ namespace xpurt {
 // Note [Products with few rows]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // A language model that writes token by token multiplies one row of activations with
-// each weight, and reads every weight once: the time is that of reading memory. So up
-// to kFewRows rows are multiplied with the weights as they are stored: see
+// each weight, and reads every weight once: the time is that of reading memory. So few
+// rows are multiplied with the weights as they are stored: see
 // Note [Activations in 16 bits]. With more rows, and with activations that no 16 bits
 // hold, the weights are unpacked block by block, each followed by PyTorch's product: in
 // bfloat16 if the activations are in it and the processor multiplies it, else in
