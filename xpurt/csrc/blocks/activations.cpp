@@ -43,6 +43,7 @@ BlockActivations::BlockActivations(const void* x, c10::ScalarType type, int64_t 
                                    const BlockWeight& weight)
     : rows_(rows_of(type, rows)),
       parts_((weight.columns + kPart - 1) / kPart),
+      together_(parts_together(weight)),
       words_(rows_ * parts_ * kPart),
       scales_(rows_ * parts_) {
   const int64_t times = rows_ / std::max<int64_t>(rows, 1);
@@ -63,10 +64,10 @@ BlockActivations::BlockActivations(const void* x, c10::ScalarType type, int64_t 
 
 bool BlockActivations::add_row(const float* values, int64_t row) {
   const BlockKernels& kernels = block_kernels();
-  for (int64_t p = 0; p < parts_; ++p) {
+  for (int64_t p = 0; p < parts_; p += together_) {
     const int64_t at = row * parts_ + p;
-    if (!kernels.to_words(values + p * kPart, words_.data() + at * kPart,
-                          scales_[at])) {
+    if (!kernels.to_words(values + p * kPart, together_ * kPart,
+                          words_.data() + at * kPart, scales_[at])) {
       return false;
     }
   }
@@ -74,9 +75,10 @@ bool BlockActivations::add_row(const float* values, int64_t row) {
 }
 
 void BlockActivations::subtract_row(float* values, int64_t row) const {
+  const int64_t step = together_ * kPart;
   for (int64_t k = 0; k < parts_ * kPart; ++k) {
-    const float rest =
-        values[k] - static_cast<float>(words(row)[k]) * scales(row)[k / kPart].scale;
+    const float rest = values[k] - static_cast<float>(words(row)[k]) *
+                                       scales(row)[k / step * together_].scale;
     values[k] = std::abs(rest) < 1e-20F ? 0 : rest;  // the row itself is far larger
   }
 }

@@ -12,6 +12,14 @@ namespace xpurt {
 
 constexpr int64_t kPart = 32;  // elements with one scale
 
+// Parts that share the scale of the first one: with one of the weight, too, their
+// integers are added.
+inline int64_t parts_together(const BlockWeight& weight) {
+  return weight.format == BlockFormat::int4_groups && weight.group % (2 * kPart) == 0
+             ? 2
+             : 1;
+}
+
 // Of a part: an activation is about scale * word; and an eighth of the sum of these.
 struct PartScale {
   float scale;
@@ -60,6 +68,7 @@ class BlockActivations {
 
   int64_t rows_;
   int64_t parts_;
+  int64_t together_;
   bool all_fit_ = false;
   std::vector<int16_t> words_;
   std::vector<PartScale> scales_;

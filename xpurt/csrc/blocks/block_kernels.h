@@ -6,8 +6,8 @@
 namespace xpurt {
 
 struct BlockKernels {
-  // A part of activations as integers; false if it has none.
-  bool (*to_words)(const float* x, int16_t* words, PartScale& scale);
+  // Activations as integers with one scale; false if they have none. size: whole parts.
+  bool (*to_words)(const float* x, int64_t size, int16_t* words, PartScale& scale);
   // The products of all rows of activations and rows begin..end of the weight:
   // out[m * weight.rows + n].
   void (*multiply)(const BlockWeight& weight, const BlockActivations& x, int64_t begin,

@@ -21,14 +21,15 @@ namespace NAMESPACE {
 constexpr float kLargestWord = 32767;
 constexpr float kLeast = 1e-20F, kMost = 1e30F;  // all below is normal
 
-INSTRUCTIONS bool to_words(const float* x, int16_t* words, PartScale& scale) {
+INSTRUCTIONS bool to_words(const float* x, int64_t size, int16_t* words,
+                           PartScale& scale) {
   constexpr float kRounds = 3 << 22;  // a sum with it has no fraction
-  Floats values[4];
-  std::memcpy(values, x, sizeof(values));
   // Magnitudes as integers are in the same order, and NaN is the largest.
   Integers most{};
-  for (const Floats& each : values) {
-    const Integers bits = reinterpret_cast<Integers>(each) & 0x7FFFFFFF;
+  for (int64_t k = 0; k < size; k += 8) {
+    Integers bits;
+    std::memcpy(&bits, x + k, sizeof(bits));
+    bits &= 0x7FFFFFFF;
     most = bits > most ? bits : most;
   }
   int32_t most_bits = 0;
@@ -37,16 +38,18 @@ INSTRUCTIONS bool to_words(const float* x, int16_t* words, PartScale& scale) {
   const auto largest = std::bit_cast<float>(most_bits);
   if (largest != 0 && !(largest >= kLeast && largest <= kMost)) return false;
   if (largest == 0) {
-    std::fill_n(words, kPart, 0);
+    std::fill_n(words, size, 0);
     return true;
   }
   Integers sums{};
-  for (int i = 0; i < 4; ++i) {
-    const Floats rounded = values[i] * (kLargestWord / largest) + kRounds - kRounds;
+  for (int64_t k = 0; k < size; k += 8) {
+    Floats values;
+    std::memcpy(&values, x + k, sizeof(values));
+    const Floats rounded = values * (kLargestWord / largest) + kRounds - kRounds;
     const Integers integers = __builtin_convertvector(rounded, Integers);
     sums += integers;
     const EightWords half = __builtin_convertvector(integers, EightWords);
-    std::memcpy(words + 8 * i, &half, sizeof(half));
+    std::memcpy(words + k, &half, sizeof(half));
   }
   int32_t sum = 0;
   for (int i = 0; i < 8; ++i) sum += sums[i];
@@ -59,6 +62,7 @@ INSTRUCTIONS bool to_words(const float* x, int16_t* words, PartScale& scale) {
 template <typename Format>
 struct RowOfBlocks {
   static constexpr int kParts = Format::kParts;
+  static constexpr int kTogether = 1;
   static constexpr Scales kScales = Format::kScales;
   OF_BLOCKS RowOfBlocks(const BlockWeight& weight, int64_t n)
       : block(weight.row(n)), bytes(block_size(weight.format).bytes) {}
@@ -74,6 +78,7 @@ struct RowOfBlocks {
 // Of any number of columns. Each part is a block.
 struct RowOfInt8 {
   static constexpr int kParts = 1;
+  static constexpr int kTogether = 1;
   static constexpr Scales kScales = Scales::factor;
   OF_BLOCKS RowOfInt8(const BlockWeight& weight, int64_t n)
       : values(weight.row(n)), left(weight.columns), scale(weight.scale[n]) {}
@@ -97,30 +102,32 @@ struct RowOfInt8 {
   float scale;
 };
 
-// Of groups of whole parts. Each part is a block.
+// Of groups of whole blocks of kTogether parts.
+template <int kTogether_>
 struct RowOfInt4 {
   static constexpr int kParts = 1;
+  static constexpr int kTogether = kTogether_;
   static constexpr Scales kScales = Scales::offset;
   OF_BLOCKS RowOfInt4(const BlockWeight& weight, int64_t n)
       : values(weight.row(n)),
-        parts(weight.group / kPart),
-        left(parts),
+        blocks(weight.group / (kTogether * kPart)),
+        left(blocks),
         scale(weight.scale + n * (weight.columns / weight.group)),
         minimum(weight.minimum + n * (weight.columns / weight.group)) {}
 
-  OF_BLOCKS Part part(int) const { return part_of_nibbles(values); }
+  OF_BLOCKS Part part(int at) const { return part_of_nibbles(values + kPart / 2 * at); }
   OF_BLOCKS Four scales() const { return Four{*scale, *minimum}; }
   OF_BLOCKS void to_next() {
-    values += kPart / 2;
+    values += kTogether * kPart / 2;
     if (--left > 0) return;
-    left = parts;
+    left = blocks;
     ++scale;
     ++minimum;
   }
 
   const uint8_t* values;
-  int64_t parts;  // of a group
-  int64_t left;   // of this group
+  int64_t blocks;  // of a group
+  int64_t left;    // of this group
   const float* scale;
   const float* minimum;
 };
@@ -168,13 +175,12 @@ OF_BLOCKS EightScales scales_and_sums(const PartScale* parts) {
           __builtin_shuffle(first, last, Integers{1, 3, 5, 7, 9, 11, 13, 15})};
 }
 
-// The products of a part and one of activations. scales: of both; an offset is added to
-// each lane, an eighth of it, so that it cancels there what it cancels in all.
+// The products of the low and the high words of a part with activations, times the
+// scales of both. An offset is added to each lane, an eighth of it, so that it cancels
+// there what it cancels in all.
 template <Scales kScales>
-OF_BLOCKS void add_part(const Part& part, const int16_t* x, const Floats& first,
+OF_BLOCKS void add_part(const Integers& low, const Integers& high, const Floats& first,
                         const Floats& second, Floats& sums) {
-  const Integers low = sums_of_pairs(part.low, x);
-  const Integers high = sums_of_pairs(part.high, x + kPart / 2);
   if constexpr (kScales == Scales::halves) {
     sums += first * __builtin_convertvector(low, Floats);
     sums += second * __builtin_convertvector(high, Floats);
@@ -196,15 +202,25 @@ OF_BLOCKS void multiply_row(Row row, const BlockActivations& x, int64_t first,
     words[m] = x.words(first + m);
     scales[m] = x.scales(first + m);
   }
-  for (int64_t p = 0; p < x.parts(); p += Row::kParts, row.to_next()) {
+  constexpr int kStep = Row::kParts * Row::kTogether;
+  for (int64_t p = 0; p < x.parts(); p += kStep, row.to_next()) {
     if constexpr (Row::kParts == 1) {
-      const Part part = row.part(0);
+      Part parts[Row::kTogether];
+#pragma GCC unroll 2
+      for (int i = 0; i < Row::kTogether; ++i) parts[i] = row.part(i);
       const Four of_row = row.scales();
 #pragma GCC unroll 4
       for (int m = 0; m < kRows; ++m) {
+        const int16_t* const other = words[m] + p * kPart;
+        Integers low = sums_of_pairs(parts[0].low, other);
+        Integers high = sums_of_pairs(parts[0].high, other + kPart / 2);
+        if constexpr (Row::kTogether == 2) {
+          low += sums_of_pairs(parts[1].low, other + kPart);
+          high += sums_of_pairs(parts[1].high, other + kPart + kPart / 2);
+        }
         const Four both = of_row * scale_and_sum(scales[m] + p);
-        add_part<Row::kScales>(part, words[m] + p * kPart, everywhere(both, 0),
-                               everywhere(both, 1), sums[m]);
+        add_part<Row::kScales>(low, high, everywhere(both, 0), everywhere(both, 1),
+                               sums[m]);
       }
     } else {
       const EightScales of_row = row.scales();
@@ -220,7 +236,9 @@ OF_BLOCKS void multiply_row(Row row, const BlockActivations& x, int64_t first,
         const Part part = row.part(i);
 #pragma GCC unroll 4
         for (int m = 0; m < kRows; ++m) {
-          add_part<Row::kScales>(part, words[m] + (p + i) * kPart,
+          const int16_t* const other = words[m] + (p + i) * kPart;
+          add_part<Row::kScales>(sums_of_pairs(part.low, other),
+                                 sums_of_pairs(part.high, other + kPart / 2),
                                  everywhere(both[m].first, i),
                                  everywhere(both[m].second, i), sums[m]);
         }
@@ -262,7 +280,7 @@ void with_row_type(BlockFormat format, const Function& f) {
     case BlockFormat::int8_channels:
       return f(static_cast<RowOfInt8*>(nullptr));
     case BlockFormat::int4_groups:
-      return f(static_cast<RowOfInt4*>(nullptr));
+      return f(static_cast<RowOfInt4<1>*>(nullptr));
     case BlockFormat::q4_0:
       return f(static_cast<RowOfBlocks<Q4_0>*>(nullptr));
     case BlockFormat::q4_1:
@@ -284,6 +302,9 @@ void with_row_type(BlockFormat format, const Function& f) {
 
 void multiply(const BlockWeight& weight, const BlockActivations& x, int64_t begin,
               int64_t end, float* out) {
+  if (parts_together(weight) == 2) {
+    return multiply_rows<RowOfInt4<2>>(weight, x, begin, end, out);
+  }
   with_row_type(weight.format, [&](auto* row) {
     using Row = std::remove_pointer_t<decltype(row)>;
     multiply_rows<Row>(weight, x, begin, end, out);
