@@ -191,6 +191,14 @@ OF_BLOCKS void add_part(const Integers& low, const Integers& high, const Floats&
   }
 }
 
+// By halves: eight additions one after the other would take a fifth of a short row.
+OF_BLOCKS float sum_of(const Floats& values) {
+  Four halves[2];
+  std::memcpy(halves, &values, sizeof(halves));
+  const Four four = halves[0] + halves[1];
+  return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
 // The products of a row of the weight and kRows rows of activations.
 template <typename Row, int kRows>
 OF_BLOCKS void multiply_row(Row row, const BlockActivations& x, int64_t first,
@@ -246,9 +254,7 @@ OF_BLOCKS void multiply_row(Row row, const BlockActivations& x, int64_t first,
     }
   }
   for (int m = 0; m < kRows; ++m) {
-    float sum = 0;
-    for (int i = 0; i < 8; ++i) sum += sums[m][i];
-    out[m * stride] = sum;
+    out[m * stride] = sum_of(sums[m]);
   }
 }
 

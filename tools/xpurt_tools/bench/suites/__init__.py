@@ -9,6 +9,7 @@ from xpurt_tools.bench.suites.cpu_kernels import CPU_KERNELS
 from xpurt_tools.bench.suites.dispatch import DISPATCH
 from xpurt_tools.bench.suites.distributed import DISTRIBUTED
 from xpurt_tools.bench.suites.gemm import GEMM, GEMM_BF16
+from xpurt_tools.bench.suites.language import LANGUAGE
 from xpurt_tools.bench.suites.lazy import LAZY
 from xpurt_tools.bench.suites.optimize import OPTIMIZE, OPTIMIZE_COMPILED
 from xpurt_tools.bench.suites.optimize_train import OPTIMIZE_TRAIN
@@ -38,6 +39,7 @@ SUITES: tuple[Suite, ...] = (
     OPTIMIZE_COMPILED,
     OPTIMIZE_TRAIN,
     CPU_KERNELS,
+    LANGUAGE,
 )
 
 __all__ = ["SUITES"]
