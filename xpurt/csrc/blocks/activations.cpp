@@ -25,14 +25,15 @@ void widen_row(const void* x, c10::ScalarType type, int64_t begin, int64_t size,
   widen<float>(x, begin, size, out);
 }
 
-// The order of the parts of int4_groups: the 16 elements of the low halves of 16 bytes
-// and those of the high halves.
-void reorder_groups(const float* x, int64_t columns, int64_t group, float* out) {
-  const int64_t half = group / 2;
-  for (int64_t first = 0; first < columns; first += group) {
-    for (int64_t k = first; k < first + half; k += kPart / 2, out += kPart) {
-      std::copy_n(x + k, kPart / 2, out);
-      std::copy_n(x + k + half, kPart / 2, out + kPart / 2);
+// The order of int4_groups: the elements of the low halves of `step` bytes, and those
+// of the high halves.
+void reorder_groups(const float* x, const BlockWeight& weight, int64_t step,
+                    float* out) {
+  const int64_t half = weight.group / 2;
+  for (int64_t first = 0; first < weight.columns; first += weight.group) {
+    for (int64_t k = first; k < first + half; k += step, out += 2 * step) {
+      std::copy_n(x + k, step, out);
+      std::copy_n(x + k + half, step, out + step);
     }
   }
 }
@@ -51,7 +52,7 @@ BlockActivations::BlockActivations(const void* x, c10::ScalarType type, int64_t 
   for (int64_t m = 0; m < rows; ++m) {
     widen_row(x, type, m * weight.columns, weight.columns, values.data());
     if (weight.group > 0) {
-      reorder_groups(values.data(), weight.columns, weight.group, ordered.data());
+      reorder_groups(values.data(), weight, together_ * kPart / 2, ordered.data());
     }
     float* const row = (weight.group > 0 ? ordered : values).data();
     for (int64_t time = 0; time < times; ++time) {
@@ -65,9 +66,9 @@ BlockActivations::BlockActivations(const void* x, c10::ScalarType type, int64_t 
 bool BlockActivations::add_row(const float* values, int64_t row) {
   const BlockKernels& kernels = block_kernels();
   for (int64_t p = 0; p < parts_; p += together_) {
-    const int64_t at = row * parts_ + p;
-    if (!kernels.to_words(values + p * kPart, together_ * kPart,
-                          words_.data() + at * kPart, scales_[at])) {
+    int16_t* const words = words_.data() + (row * parts_ + p) * kPart;
+    PartScale& scale = scales_[row * parts_ + p / together_];
+    if (!kernels.to_words(values + p * kPart, together_ * kPart, words, scale)) {
       return false;
     }
   }
@@ -77,8 +78,8 @@ bool BlockActivations::add_row(const float* values, int64_t row) {
 void BlockActivations::subtract_row(float* values, int64_t row) const {
   const int64_t step = together_ * kPart;
   for (int64_t k = 0; k < parts_ * kPart; ++k) {
-    const float rest = values[k] - static_cast<float>(words(row)[k]) *
-                                       scales(row)[k / step * together_].scale;
+    const float rest =
+        values[k] - static_cast<float>(words(row)[k]) * scales(row)[k / step].scale;
     values[k] = std::abs(rest) < 1e-20F ? 0 : rest;  // the row itself is far larger
   }
 }

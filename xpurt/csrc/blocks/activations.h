@@ -12,8 +12,7 @@ namespace xpurt {
 
 constexpr int64_t kPart = 32;  // elements with one scale
 
-// Parts that share the scale of the first one: with one of the weight, too, their
-// integers are added.
+// Adjacent parts with one scale: with one of the weight, too, their integers are added.
 inline int64_t parts_together(const BlockWeight& weight) {
   return weight.format == BlockFormat::int4_groups && weight.group % (2 * kPart) == 0
              ? 2

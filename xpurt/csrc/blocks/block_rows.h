@@ -132,6 +132,34 @@ struct RowOfInt4 {
   const float* minimum;
 };
 
+// Of groups of 64, eight of them in a block.
+struct RowOfInt4By64 {
+  static constexpr int kParts = 8;
+  static constexpr int kTogether = 2;
+  static constexpr Scales kScales = Scales::offset;
+  OF_BLOCKS RowOfInt4By64(const BlockWeight& weight, int64_t n)
+      : values(weight.row(n)),
+        scale(weight.scale + n * (weight.columns / 64)),
+        minimum(weight.minimum + n * (weight.columns / 64)) {}
+
+  OF_BLOCKS Part part(int at) const { return part_of_nibbles(values + kPart / 2 * at); }
+  OF_BLOCKS EightScales scales() const {
+    EightScales read;
+    std::memcpy(&read.first, scale, sizeof(read.first));
+    std::memcpy(&read.second, minimum, sizeof(read.second));
+    return read;
+  }
+  OF_BLOCKS void to_next() {
+    values += 8 * 32;
+    scale += 8;
+    minimum += 8;
+  }
+
+  const uint8_t* values;
+  const float* scale;
+  const float* minimum;
+};
+
 // Integers of 32 bits: a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1].
 OF_BLOCKS Integers sums_of_pairs(const Words& a, const int16_t* b) {
   Words other;
@@ -175,19 +203,41 @@ OF_BLOCKS EightScales scales_and_sums(const PartScale* parts) {
           __builtin_shuffle(first, last, Integers{1, 3, 5, 7, 9, 11, 13, 15})};
 }
 
-// The products of the low and the high words of a part with activations, times the
-// scales of both. An offset is added to each lane, an eighth of it, so that it cancels
-// there what it cancels in all.
+// The integers of a block's parts with a scale of their own, at `at`, times
+// activations.
+struct Sums {
+  Integers low;
+  Integers high;
+};
+
+template <typename Row>
+OF_BLOCKS Sums sums_of_parts(const Row& row, int at, const int16_t* x) {
+  const Part part = row.part(at);
+  constexpr int kStep = Row::kTogether * kPart / 2;
+  Sums sums{sums_of_pairs(part.low, x), sums_of_pairs(part.high, x + kStep)};
+  if constexpr (Row::kTogether == 2) {
+    const Part next = row.part(at + 1);
+    sums.low += sums_of_pairs(next.low, x + kPart / 2);
+    sums.high += sums_of_pairs(next.high, x + kStep + kPart / 2);
+  }
+  return sums;
+}
+
+// Times the scales of both. An offset is added to each lane, an eighth of it, so that
+// it cancels there what it cancels in all.
 template <Scales kScales>
-OF_BLOCKS void add_part(const Integers& low, const Integers& high, const Floats& first,
-                        const Floats& second, Floats& sums) {
+OF_BLOCKS void add_part(const Sums& parts, const Floats& first, const Floats& second,
+                        Floats& sums) {
   if constexpr (kScales == Scales::halves) {
-    sums += first * __builtin_convertvector(low, Floats);
-    sums += second * __builtin_convertvector(high, Floats);
-  } else if constexpr (kScales == Scales::offset) {
-    sums += first * __builtin_convertvector(low + high, Floats) + second;
+    sums += first * __builtin_convertvector(parts.low, Floats);
+    sums += second * __builtin_convertvector(parts.high, Floats);
   } else {
-    sums += first * __builtin_convertvector(low + high, Floats);
+    const Floats both = __builtin_convertvector(parts.low + parts.high, Floats);
+    if constexpr (kScales == Scales::offset) {
+      sums += first * both + second;
+    } else {
+      sums += first * both;
+    }
   }
 }
 
@@ -210,47 +260,37 @@ OF_BLOCKS void multiply_row(Row row, const BlockActivations& x, int64_t first,
     words[m] = x.words(first + m);
     scales[m] = x.scales(first + m);
   }
-  constexpr int kStep = Row::kParts * Row::kTogether;
-  for (int64_t p = 0; p < x.parts(); p += kStep, row.to_next()) {
+  constexpr int kWords = Row::kTogether * kPart;
+  int64_t at = 0;  // words with scales of their own
+  for (int64_t p = 0; p < x.parts(); p += Row::kParts * Row::kTogether, row.to_next()) {
     if constexpr (Row::kParts == 1) {
-      Part parts[Row::kTogether];
-#pragma GCC unroll 2
-      for (int i = 0; i < Row::kTogether; ++i) parts[i] = row.part(i);
       const Four of_row = row.scales();
 #pragma GCC unroll 4
       for (int m = 0; m < kRows; ++m) {
-        const int16_t* const other = words[m] + p * kPart;
-        Integers low = sums_of_pairs(parts[0].low, other);
-        Integers high = sums_of_pairs(parts[0].high, other + kPart / 2);
-        if constexpr (Row::kTogether == 2) {
-          low += sums_of_pairs(parts[1].low, other + kPart);
-          high += sums_of_pairs(parts[1].high, other + kPart + kPart / 2);
-        }
-        const Four both = of_row * scale_and_sum(scales[m] + p);
-        add_part<Row::kScales>(low, high, everywhere(both, 0), everywhere(both, 1),
-                               sums[m]);
+        const Four both = of_row * scale_and_sum(scales[m] + p / Row::kTogether);
+        add_part<Row::kScales>(sums_of_parts(row, 0, words[m] + p * kPart),
+                               everywhere(both, 0), everywhere(both, 1), sums[m]);
       }
     } else {
       const EightScales of_row = row.scales();
       EightScales both[kRows];
       for (int m = 0; m < kRows; ++m) {
-        const EightScales of_x = scales_and_sums(scales[m] + p);
+        const EightScales of_x = scales_and_sums(scales[m] + at);
         both[m].first = of_row.first * of_x.first;
         const bool halves = Row::kScales == Scales::halves;
         both[m].second = of_row.second * (halves ? of_x.first : of_x.second);
       }
 #pragma GCC unroll 8
       for (int i = 0; i < Row::kParts; ++i) {
-        const Part part = row.part(i);
 #pragma GCC unroll 4
         for (int m = 0; m < kRows; ++m) {
-          const int16_t* const other = words[m] + (p + i) * kPart;
-          add_part<Row::kScales>(sums_of_pairs(part.low, other),
-                                 sums_of_pairs(part.high, other + kPart / 2),
+          const int16_t* const other = words[m] + p * kPart + i * kWords;
+          add_part<Row::kScales>(sums_of_parts(row, i * Row::kTogether, other),
                                  everywhere(both[m].first, i),
                                  everywhere(both[m].second, i), sums[m]);
         }
       }
+      at += Row::kParts;
     }
   }
   for (int m = 0; m < kRows; ++m) {
@@ -308,6 +348,9 @@ void with_row_type(BlockFormat format, const Function& f) {
 
 void multiply(const BlockWeight& weight, const BlockActivations& x, int64_t begin,
               int64_t end, float* out) {
+  if (parts_together(weight) == 2 && weight.group == 64 && weight.columns % 512 == 0) {
+    return multiply_rows<RowOfInt4By64>(weight, x, begin, end, out);
+  }
   if (parts_together(weight) == 2) {
     return multiply_rows<RowOfInt4<2>>(weight, x, begin, end, out);
   }
