@@ -61,6 +61,12 @@ BlockActivations::BlockActivations(const void* x, c10::ScalarType type, int64_t 
     }
   }
   all_fit_ = true;
+  const auto write_middles = block_kernels().write_middles;
+  if (write_middles == nullptr || !has_eight_groups(weight)) return;
+  middles_.resize(words_.size() / 4);
+  for (size_t at = 0; at < words_.size(); at += 64) {
+    write_middles(words_.data() + at, middles_.data() + at / 4);
+  }
 }
 
 bool BlockActivations::add_row(const float* values, int64_t row) {

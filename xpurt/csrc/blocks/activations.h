@@ -19,6 +19,12 @@ inline int64_t parts_together(const BlockWeight& weight) {
              : 1;
 }
 
+// Whether a row is whole blocks of eight groups of 64.
+inline bool has_eight_groups(const BlockWeight& weight) {
+  return weight.format == BlockFormat::int4_groups && weight.group == 64 &&
+         weight.columns % (8 * 64) == 0;
+}
+
 // Of a part: an activation is about scale * word; and an eighth of the sum of these.
 struct PartScale {
   float scale;
@@ -58,6 +64,10 @@ class BlockActivations {
   const int16_t* words(int64_t row) const {
     return words_.data() + row * parts_ * kPart;
   }
+  // For has_eight_groups, where the kernels want them.
+  const int32_t* middles(int64_t row) const {
+    return middles_.data() + row * parts_ * kPart / 4;
+  }
   const PartScale* scales(int64_t row) const { return scales_.data() + row * parts_; }
 
  private:
@@ -70,6 +80,7 @@ class BlockActivations {
   int64_t together_;
   bool all_fit_ = false;
   std::vector<int16_t> words_;
+  std::vector<int32_t> middles_;
   std::vector<PartScale> scales_;
 };
 

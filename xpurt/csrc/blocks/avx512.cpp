@@ -4,12 +4,12 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12's intrinsics
 #include <immintrin.h>
 
-#define INSTRUCTIONS                                             \
-  __attribute__((                                                \
-      target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl," \
+#define INSTRUCTIONS                                                        \
+  __attribute__((                                                           \
+      target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni," \
              "avx512bf16")))
 #define WITH_AVX2_AND_F16C
-#define WITH_BFLOAT16
+#define WITH_AVX512
 #define NAMESPACE blocks_of_avx512
 #define KERNELS kAvx512BlockKernels
 #include "blocks/block_rows.h"

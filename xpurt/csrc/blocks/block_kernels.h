@@ -8,6 +8,8 @@ namespace xpurt {
 struct BlockKernels {
   // Activations as integers with one scale; false if they have none. size: whole parts.
   bool (*to_words)(const float* x, int64_t size, int16_t* words, PartScale& scale);
+  // For 64 words with one scale: 16 numbers, see wide_rows.h. Null: not wanted.
+  void (*write_middles)(const int16_t* words, int32_t* middles);
   // The products of all rows of activations and rows begin..end of the weight:
   // out[m * weight.rows + n].
   void (*multiply)(const BlockWeight& weight, const BlockActivations& x, int64_t begin,

@@ -15,7 +15,7 @@ OF_BLOCKS void write_words(const Words& words, float factor, float offset, float
 // Rounded to the nearest, ties to even.
 OF_BLOCKS void write_words(const Words& words, float factor, float offset,
                            uint16_t* out) {
-#ifdef WITH_BFLOAT16
+#ifdef WITH_AVX512
   const __m512i integers = _mm512_cvtepi16_epi32(reinterpret_cast<__m256i>(words));
   const __m512 values = _mm512_fmadd_ps(_mm512_cvtepi32_ps(integers),
                                         _mm512_set1_ps(factor), _mm512_set1_ps(offset));
