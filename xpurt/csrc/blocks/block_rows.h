@@ -61,7 +61,7 @@ INSTRUCTIONS bool to_words(const float* x, int64_t size, int16_t* words,
 
 // Bytes: the processor itself looks no further than the end of a page. Of 20 MB in
 // memory, 4 bits took 1.64 ms for 2.36.
-constexpr int64_t kAhead = 1024;
+constexpr int64_t kAhead = 2048;
 
 // A row of blocks one after the other.
 template <typename Format>
