@@ -59,6 +59,7 @@ IMPORTED_BY_NAME = {
     "xpurt.command_line.arguments",
     "xpurt.mapping.auto.planning",
     "xpurt.quantization.in_plain_ops",
+    "xpurt.quantization.layers",
     "xpurt.quantization.weights",
 }
 
@@ -108,9 +109,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fused_ops": {"base", "functional"},
     "optimization": BELOW_XPU | {"xpu", "compiler", "functional", "quantization"},
     "quantization": {"base", "startup", "text", "functional"},
+    "language": {"base", "startup", "text", "quantization", "sharing"},
     "face": BELOW_XPU
     | {"calibration", "integrations", "xpu", "runtime", "prototype", "sharing"}
-    | {"cpu_tensors", "fused_ops", "optimization", "quantization"},
+    | {"cpu_tensors", "fused_ops", "language", "optimization", "quantization"},
     "autoload": {"face"},
     "testing": BELOW_TOOLS | {"face", "launch_recorder", "opencl_layer"},
     "demo": BELOW_TOOLS | {"face"},

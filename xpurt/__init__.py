@@ -61,6 +61,7 @@ __all__ = [
     "get_xpu_mapping",
     "kernel_policy",
     "lazy_copies",
+    "load_gguf",
     "op_report",
     "optimize",
     "physical_devices",
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from xpurt import quantization as quantization
     from xpurt.calibration import calibrate
     from xpurt.kernels import op_report
+    from xpurt.language import load_gguf
     from xpurt.mapping import explain, timeline
     from xpurt.optimization import optimize
     from xpurt.optimization.autocast.block import autocast
@@ -100,6 +102,7 @@ else:
         "autocast": "xpurt.optimization.autocast.block",
         "calibrate": "xpurt.calibration",
         "explain": "xpurt.mapping",
+        "load_gguf": "xpurt.language",
         "op_report": "xpurt.kernels",
         "optimize": "xpurt.optimization",
         "prototype_device": "xpurt.prototype",

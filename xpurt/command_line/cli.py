@@ -95,6 +95,13 @@ def _parser(given: str) -> tuple[argparse.ArgumentParser, Collection[str]]:
     )
     calibrate.set_defaults(run=_calibrate)
 
+    generate = commands.add_parser("generate", help="text of a language model")
+    if given == "generate":
+        from xpurt.command_line.generate import add_arguments
+
+        add_arguments(generate)
+    generate.set_defaults(run=_generate)
+
     for name, text in TOOLS.items():
         command = commands.add_parser(name, help=text)
         if name == given:
@@ -168,6 +175,16 @@ def _calibrate(options: argparse.Namespace) -> int:
             html=options.html,
             force=options.force,
         )
+    except (MissingExtra, OSError, ValueError, XpurtError) as error:
+        return failed(error)
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from xpurt.command_line.generate import run_generate
+    from xpurt.errors import XpurtError
+
+    try:
+        return run_generate(options)
     except (MissingExtra, OSError, ValueError, XpurtError) as error:
         return failed(error)
 
