@@ -116,8 +116,8 @@ test-bystander: $(STAMPS)/tools install
 
 # With the build of PyTorch that the package index offers for torchvision's.
 test-programs: install
-	PYTHON=$(BIN)/python CUDA_VENV=$(CUDA_VENV) EXTRAS="demo test quantization programs" \
-	    tests/cuda_build.sh -m programs tests/programs $(ARGS)
+	PYTHON=$(BIN)/python CUDA_VENV=$(CUDA_VENV) EXTRAS="demo test quantization language programs" \
+	    FILES_OF="language-model" tests/cuda_build.sh -m programs tests/programs $(ARGS)
 
 # Each build is in a folder of its own in build/. ARGS="thread --only random" is a part.
 sanitize: $(STAMPS)/tools install

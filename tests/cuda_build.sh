@@ -9,6 +9,7 @@
 #   PYTHON        what makes it, of the version that the extension was built for
 #   CUDA_TORCH    what pip takes: a requirement, or the path of a wheel
 #   EXTRAS        of the package, whose requirements are installed; "demo test"
+#   FILES_OF      extras whose packages are installed without their requirements
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,20 +35,28 @@ if ! has_cuda; then
     }
 fi
 
-EXTRAS=${EXTRAS:-demo test} "$venv/bin/python" - > "$venv/requirements.txt" <<'END'
+EXTRAS=${EXTRAS:-demo test} FILES_OF=${FILES_OF:-} \
+    "$venv/bin/python" - "$venv/requirements.txt" "$venv/files-of.txt" <<'END'
 import os
+import sys
 import tomllib
+from pathlib import Path
 
 pyproject = tomllib.load(open("pyproject.toml", "rb"))
 extras = pyproject["project"]["optional-dependencies"]
 dependencies = pyproject["tool"]["xpurt"]["dependencies"]
 wanted = sum((extras[name] for name in os.environ["EXTRAS"].split()), [])
-for requirement in dependencies + wanted:
-    if not requirement.startswith(("torch>", "xpurt")):
-        print(requirement)
+files_of = sum((extras[name] for name in os.environ["FILES_OF"].split()), [])
+for path, requirements in zip(sys.argv[1:], (dependencies + wanted, files_of)):
+    ours = ("torch>", "xpurt")
+    lines = [f"{each}\n" for each in requirements if not each.startswith(ours)]
+    Path(path).write_text("".join(lines))
 END
 # With the PyTorch that is there, so that nothing brings another one.
 version=$("$venv/bin/python" -c 'import importlib.metadata as m; print(m.version("torch"))')
 PIP_FIND_LINKS= "$venv/bin/python" -m pip install -qq "torch===$version" -r "$venv/requirements.txt"
+if [ -s "$venv/files-of.txt" ]; then
+    "$venv/bin/python" -m pip install -qq --no-deps -r "$venv/files-of.txt"
+fi
 
 exec env PYTHONPATH="$PWD:$PWD/tools" "$venv/bin/python" -m pytest -m "not slow and not programs" "$@"

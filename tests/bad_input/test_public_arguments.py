@@ -114,6 +114,12 @@ CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
     ],
     "set_cpu_kernels": [(xpurt.set_cpu_kernels, [*WRONG, "sycll", "", "SYCL"])],
     "lazy_copies": [(lambda it: enter(xpurt.lazy_copies, it), NO_FLAGS)],
+    "load_gguf": [
+        (xpurt.load_gguf, [*WRONG, "", "no such file.gguf", __file__]),
+        (lambda it: xpurt.load_gguf(__file__, it), [*WRONG, "float32", torch.int8]),
+        (lambda it: xpurt.load_gguf(__file__, device=it), NO_DEVICES),
+        (lambda it: xpurt.load_gguf(__file__, progress=it), [3, "yes"]),
+    ],
     "op_report": [(lambda it: xpurt.op_report(reset=it), NO_FLAGS)],
     "quantize": [
         (lambda it: xpurt.quantize(it, "dynamic"), [3, None, cpu(), "model"]),

@@ -12,7 +12,8 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
 
 
 def installed() -> set[str]:
-    requirements = EXTRAS["programs"] + EXTRAS["quantization"]
+    extras = ("programs", "quantization", "language")
+    requirements = [each for extra in extras for each in EXTRAS[extra]]
     names = {re.split(r"[^\w-]", each)[0] for each in requirements} - {"xpurt"}
     return {name.replace("torch-geometric", "torch_geometric") for name in names}
 

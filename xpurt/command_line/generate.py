@@ -43,7 +43,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--temperature",
-        type=float,
+        type=_temperature,
         default=0.0,
         help="of random choices; default: 0, the most likely token",
     )
@@ -52,6 +52,13 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="continue the text, also where the model has a form for conversations",
     )
+
+
+def _temperature(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 on")
+    return number
 
 
 def run_generate(options: argparse.Namespace) -> int:

@@ -53,6 +53,10 @@ def read(path: str | os.PathLike[str]) -> GGUFFile:
             "load_gguf()", "the path of a GGUF file", path, "Give a str or a Path."
         )
     found = Path(path)
+    if found.is_dir():
+        raise ValueError(
+            f"load_gguf() wants a GGUF file; {found} is a folder. Name the file in it."
+        )
     with found.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise ValueError(

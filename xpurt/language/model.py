@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from xpurt.arguments import check_type
+from xpurt.arguments import check_callable, check_type, wrong_type
 from xpurt.language.architectures import architecture_of, scale_rotary_frequencies
 from xpurt.language.file import read
 from xpurt.language.weights import Weights
@@ -56,6 +56,9 @@ def load_gguf(
             f"load_gguf(dtype=) wants float32, bfloat16 or float16; found {dtype}. Give "
             "torch.bfloat16."
         )
+    target = _target(device)
+    if progress is not None:
+        check_callable("load_gguf(progress=)", progress)
     file = read(path)
     architecture = architecture_of(file)
     transformers = needs("transformers", "load_gguf()", extra="language")
@@ -76,7 +79,21 @@ def load_gguf(
         scale_rotary_frequencies(model, factors)
     weights.check_all_used()
     model.requires_grad_(False).eval()
-    return model if device is None else _on_device(model, torch.device(device))
+    return model if target is None else _on_device(model, target)
+
+
+def _target(device: object) -> torch.device | None:
+    if device is None or isinstance(device, torch.device):
+        return device
+    wanted, remedy = "a device", 'Give "xpu", "cpu" or nothing.'
+    if not isinstance(device, str):
+        raise wrong_type("load_gguf(device=)", wanted, device, remedy)
+    try:
+        return torch.device(device)
+    except RuntimeError:
+        raise ValueError(
+            f"load_gguf(device=) wants {wanted}; found {device!r}. {remedy}"
+        ) from None
 
 
 def _make_buffers(model: Any) -> None:
