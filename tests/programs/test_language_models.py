@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import io
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ import torch
 from torch import Tensor
 
 import xpurt
-from programs.gguf_models import VOCABULARY, Made, made
+from programs.gguf_models import VOCABULARY, Made, config_of, made
+from programs.small_tokenizer import tokenizer
+from xpurt.command_line import cli
 from xpurt.language.architectures import ARCHITECTURES
 from xpurt.language.block_types import BLOCK_TYPES
 from xpurt.language.layers import BlockEmbedding, BlockLinear, TiedLinear
+
+transformers = pytest.importorskip("transformers")
 
 TOKENS = torch.randint(
     3, VOCABULARY, (2, 9), generator=torch.Generator().manual_seed(0)
@@ -64,6 +69,10 @@ def test_each_architecture(architecture: str, tied: bool, tmp_path: Path) -> Non
     small = made(tmp_path, "Q8_0", architecture, tied=tied)
     model = xpurt.load_gguf(small.path, torch.float32)
     assert type(model) is type(small.reference)
+    whole = transformers.AutoConfig.from_pretrained(
+        tmp_path, gguf_file=small.path.name, dtype=torch.float32
+    )
+    assert model.config.to_dict() == whole.to_dict()
     assert isinstance(model.lm_head, TiedLinear if tied else BlockLinear)
     check_logits(model, small.reference, torch.float32)
 
@@ -177,3 +186,22 @@ def test_a_tensor_that_is_missing_is_named(tmp_path: Path) -> None:
     small.path.write_bytes(content.replace(b"blk.1.ffn_up", b"blk.1.ffn_op"))
     with pytest.raises(ValueError, match=r"lacks the tensor blk\.1\.ffn_up\.weight"):
         xpurt.load_gguf(small.path)
+
+
+def test_the_command_takes_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a model of transformers; each line of the input is a prompt."""
+    words = tokenizer()
+    words.save_pretrained(tmp_path)
+    config_of("llama", tied=True).save_pretrained(tmp_path)
+    made(tmp_path, "F32", tied=True).reference.save_pretrained(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO("the cat\n\nthe dog sat\n"))
+    with xpurt.xpu_mapping("CPU"):
+        assert cli.main(["generate", str(tmp_path), "--tokens", "3"]) == 0
+        gc.collect()
+    err = capsys.readouterr().err
+    # With the two that begin and end a text.
+    assert "prompt 4 tokens" in err
+    assert "prompt 5 tokens" in err
+    assert "linear layers" in err

@@ -82,6 +82,12 @@ def test_the_reference_has_the_values_of_the_package_gguf(
         assert layer.weight.equal(torch.from_numpy(found))
 
 
+def test_the_configuration(path: Path, reference: Any) -> None:
+    config = xpurt.load_gguf(path, torch.float32).config.to_dict()
+    whole = reference.config.to_dict()
+    assert {key for key in config if config[key] != whole[key]} <= {"architectures"}
+
+
 def test_logits(path: Path, tokenizer: Any, reference: Any) -> None:
     """The error against float64 is at most twice that of the same values in the type of
     the activations, and four units in the last place of the largest logit."""

@@ -35,11 +35,15 @@ class FileTensor:
 
 @dataclass(frozen=True, slots=True)
 class GGUFFile:
-    """What a file has: its architecture, in GGUF's name, and its tensors by name."""
+    """What a file has: its architecture, in GGUF's name, and its tensors by name.
+
+    entries: the bytes of its metadata, without the vocabulary.
+    """
 
     path: Path
     architecture: str
     tensors: dict[str, FileTensor]
+    entries: list[bytes]
 
 
 def read(path: str | os.PathLike[str]) -> GGUFFile:
@@ -79,7 +83,7 @@ def read(path: str | os.PathLike[str]) -> GGUFFile:
             f"{found} has no general.architecture, which a language model has to have. "
             "Convert the model anew by llama.cpp's convert_hf_to_gguf.py."
         )
-    return GGUFFile(found, architecture, tensors)
+    return GGUFFile(found, architecture, tensors, header.entries)
 
 
 def _tensor(mapped: mmap.mmap, place: TensorPlace, path: Path) -> FileTensor:

@@ -33,12 +33,15 @@ class DamagedError(ValueError):
 
 
 class Header:
-    """metadata: single values by key; arrays are left out."""
+    """metadata: single values by key; arrays are left out.
+    entries: the bytes of each key with its value, but for arrays of the tokenizer.
+    """
 
     def __init__(self, file: mmap) -> None:
         """Raises DamagedError for a header that ends too early or cannot be."""
         self._file, self._at = memoryview(file), 4  # after "GGUF"
         self.metadata: dict[str, Any] = {}
+        self.entries: list[bytes] = []
         try:
             self._read()
         except (struct.error, UnicodeDecodeError) as error:
@@ -50,11 +53,14 @@ class Header:
             raise DamagedError(f"version {version}, of which 2 and 3 are known")
         tensors, entries = self._number("Q"), self._number("Q")
         for _ in range(entries):
+            begin = self._at
             key = self._string()
             kind = self._number("I")
             value = self._value(kind)
             if kind != _ARRAY:
                 self.metadata[key] = value
+            if kind != _ARRAY or not key.startswith("tokenizer."):
+                self.entries.append(bytes(self._file[begin : self._at]))
         table = [self._place() for _ in range(tensors)]
         alignment = int(self.metadata.get("general.alignment", _ALIGNMENT))
         if alignment < 1:

@@ -9,6 +9,7 @@ from torch import nn
 
 from xpurt.arguments import check_callable, check_type, wrong_type
 from xpurt.language.architectures import architecture_of, scale_rotary_frequencies
+from xpurt.language.configuration import configuration_of
 from xpurt.language.file import read
 from xpurt.language.weights import Weights
 from xpurt.sharing.share import share
@@ -62,9 +63,7 @@ def load_gguf(
     file = read(path)
     architecture = architecture_of(file)
     transformers = needs("transformers", "load_gguf()", extra="language")
-    config = transformers.AutoConfig.from_pretrained(
-        file.path.absolute().parent, gguf_file=file.path.name
-    )
+    config = configuration_of(file)
     with torch.device("meta"):
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype)
     weights = Weights(file, architecture, model, dtype)
