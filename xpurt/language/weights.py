@@ -119,6 +119,5 @@ class Weights:
             self._model.set_submodule(name, TiedLinear(embedding))
             # transformers would tie parameters by name, which are not there.
             self._model._tied_weights_keys = None
-            self._model.all_tied_weights_keys = {}
         else:
             head.weight = embedding.weight
