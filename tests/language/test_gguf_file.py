@@ -13,6 +13,7 @@ from gguf_bytes import ALIGNMENT, Written, gguf_bytes
 import xpurt
 from xpurt.language.architectures import ARCHITECTURES, rows_in_halves
 from xpurt.language.block_types import BLOCK_TYPES
+from xpurt.language.configuration import configuration_of
 from xpurt.language.file import read
 
 METADATA = {
@@ -115,6 +116,39 @@ def test_an_architecture_that_is_unknown_is_named(name: str, tmp_path: Path) -> 
     with pytest.raises(ValueError, match=f'is "{name}". .*from_pretrained') as error:
         xpurt.load_gguf(written(tmp_path, content))
     assert all(known in str(error.value) for known in ARCHITECTURES)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "metadata", "said"),
+    [
+        ("llama", {"rope.scaling.type": "linear"}, "the scaling linear"),
+        ("qwen2", {"rope.scaling.type": "yarn"}, "the scaling yarn"),
+        (
+            "phi3",
+            {
+                "embedding_length": 512,
+                "attention.head_count": 4,
+                "rope.dimension_count": 96,
+            },
+            "rotary embeddings of 96 of 128 values",
+        ),
+        (
+            "qwen3",
+            {"attention.key_length": 128, "rope.dimension_count": 64},
+            "rotary embeddings of 64 of 128 values",
+        ),
+        ("gemma2", {"block_count": 46}, "the attention of Gemma 27B"),
+        ("gemma3", {"block_count": 62}, "the attention of Gemma 27B"),
+    ],
+)
+def test_what_transformers_would_pass_over_is_refused(
+    architecture: str, metadata: dict[str, object], said: str, tmp_path: Path
+) -> None:
+    own = {f"{architecture}.{key}": value for key, value in metadata.items()}
+    content = gguf_bytes({"general.architecture": architecture, **own}, tensors())
+    file = read(written(tmp_path, content))
+    with pytest.raises(ValueError, match=f"{said}, which transformers does not read"):
+        configuration_of(file)
 
 
 def test_a_missing_package_is_named(

@@ -36,6 +36,7 @@ COMMON: dict[str, Any] = {
     "eos_token_id": 2,
     "pad_token_id": 0,
 }
+ROTARY_BASE = 5000.0  # no model's default
 
 
 def config_of(architecture: str, tied: bool) -> Any:
@@ -52,6 +53,14 @@ def config_of(architecture: str, tied: bool) -> Any:
     more: dict[str, Any] = {}
     if architecture in ("gemma2", "gemma3"):
         more["head_dim"] = SIZE // HEADS
+    rotary = {"rope_type": "default", "rope_theta": ROTARY_BASE}
+    more["rope_parameters"] = rotary
+    if architecture == "gemma3":
+        sliding = {"rope_type": "default", "rope_theta": 10000.0}
+        more["rope_parameters"] = {
+            "full_attention": rotary,
+            "sliding_attention": sliding,
+        }
     return classes[architecture](**COMMON, **more, tie_word_embeddings=tied)
 
 
@@ -165,7 +174,7 @@ def _writer(path: Path, architecture: str, config: Any) -> Any:
     writer.add_key_length(size)
     writer.add_value_length(size)
     writer.add_rope_dimension_count(size)
-    writer.add_rope_freq_base(10000.0)
+    writer.add_rope_freq_base(ROTARY_BASE)
     if architecture == "starcoder2":
         writer.add_layer_norm_eps(config.norm_epsilon)
     else:

@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -37,13 +38,19 @@ class FileTensor:
 class GGUFFile:
     """What a file has: its architecture, in GGUF's name, and its tensors by name.
 
-    entries: the bytes of its metadata, without the vocabulary.
+    metadata: single values by key.
+    entries: the bytes of all metadata, without the vocabulary.
     """
 
     path: Path
     architecture: str
     tensors: dict[str, FileTensor]
+    metadata: dict[str, Any]
     entries: list[bytes]
+
+    def value(self, key: str, default: Any = None) -> Any:
+        """Of the key with the architecture before it."""
+        return self.metadata.get(f"{self.architecture}.{key}", default)
 
 
 def read(path: str | os.PathLike[str]) -> GGUFFile:
@@ -83,7 +90,7 @@ def read(path: str | os.PathLike[str]) -> GGUFFile:
             f"{found} has no general.architecture, which a language model has to have. "
             "Convert the model anew by llama.cpp's convert_hf_to_gguf.py."
         )
-    return GGUFFile(found, architecture, tensors, header.entries)
+    return GGUFFile(found, architecture, tensors, header.metadata, header.entries)
 
 
 def _tensor(mapped: mmap.mmap, place: TensorPlace, path: Path) -> FileTensor:
