@@ -1,4 +1,6 @@
-"""A device without room gives up the copies that were used longest ago."""
+"""A device without room gives up the copies whose next use is farthest away."""
+
+import pytest
 
 from auto.test_own_process import auto
 
@@ -65,3 +67,46 @@ print([t.cpu().unique().tolist() for t in [*written, *read, more, *rest]])
         "[True, True, True] [False, True]",
         str([[0.0], [1.0], [2.0], [1.0], [2.0], [9.0], [10.0], [11.0], [12.0], [13.0]]),
     ]
+
+
+LARGER = """
+from xpurt import _C
+weights = [torch.randn(1024, 1024) for _ in range(24)]  # 4 MiB each
+x = torch.randn(8, 1024)
+wanted = x
+for weight in weights: wanted = wanted @ weight / 32
+weights, x = [weight.to("xpu") for weight in weights], x.to("xpu")
+only("gpu")
+def call():
+    before = sum(row[2] for row in _C.device_report())
+    y = x
+    for weight in weights: y = y @ weight / 32
+    torch.testing.assert_close(y.cpu(), wanted, rtol=1e-3, atol=1e-3)
+    return (sum(row[2] for row in _C.device_report()) - before) / (4 * mib)
+for _ in range(3): call()
+print(*(round(call()) for _ in range(4)))
+"""
+
+
+@pytest.mark.parametrize("resident", [6, 12, 21])
+def test_of_a_model_larger_than_the_memory_a_part_stays(resident: int) -> None:
+    """All but it is moved in each call, and two weights more: for the next weight, and
+    for what is computed."""
+    (line,) = auto(SETUP + LARGER, XPURT_VIRTUAL_GPU_MEMORY=str(resident * 4 * MIB))
+    assert max(map(int, line.split())) <= 24 - resident + 2
+
+
+def test_what_is_not_used_any_more_goes_first() -> None:
+    assert small(
+        """
+only("cpu"); old, new = [[full(float(i)) for i in range(5)] for _ in range(2)]
+torch.xpu.synchronize()
+only("gpu"); total = torch.zeros(1, device="xpu")
+def use(t): total.add_(t[:1])
+for _ in range(3):
+    for t in old: use(t)
+for _ in range(4):
+    for t in new: use(t)
+print([here(t) for t in old], [here(t) for t in new])
+"""
+    ) == [str([False] * 5) + " " + str([True] * 5)]

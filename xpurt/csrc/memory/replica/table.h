@@ -17,7 +17,11 @@ namespace xpurt::replicas {
 struct Copy {
   ReplicaMemory memory;  // for the home copy, the storage's own memory
   Intervals valid;
-  uint64_t used_at = 0;  // grows with every use of a copy
+  uint64_t used_at = 0;  // grows with every use of a copy; 0: never
+  uint64_t gap = 0;      // between its last two uses; 0: not known
+
+  // When it is used next, as far as is known. See Note [Eviction].
+  uint64_t next_use(uint64_t now) const;
 };
 
 struct Copies {
