@@ -296,3 +296,52 @@ def test_sequences_whose_rows_are_not_adjacent(policy: str, xpu: torch.device) -
     wanted = torch.autograd.grad(expected, x, numbers(7, 3, 8).transpose(0, 1))
     for mine, theirs in zip(gradients, wanted, strict=True):
         assert_close(mine.cpu(), theirs, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("mask", ["none", "of all heads", "of each head", "bool"])
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_a_token_of_grouped_heads(
+    groups: int, mask: str, dtype: torch.dtype, xpu: torch.device
+) -> None:
+    """Those of a group are one head with many queries: one call with as many heads as
+    there are groups."""
+    query, key, value = (
+        numbers(2, heads, tokens, 16, dtype=dtype)
+        for heads, tokens in ((6, 1), (groups, 40), (groups, 40))
+    )
+    added = None
+    if mask == "bool":
+        added = numbers(2, 1, 1, 40) > -0.5
+    elif mask != "none":
+        added = numbers(2, 6 if mask == "of each head" else 1, 1, 40, dtype=dtype)
+    wide = query.double(), key.double(), value.double()
+    of_mask = added if added is None or mask == "bool" else added.double()
+    options = {"scale": 0.3, "enable_gqa": True}
+    wanted = F.scaled_dot_product_attention(*wide, of_mask, **options)
+    given = [each.to(xpu) for each in (query, key, value)]
+    _C.reset_op_report()
+    found = F.scaled_dot_product_attention(
+        *given, None if added is None else added.to(xpu), **options
+    )
+    assert found.shape == (2, 6, 1, 16)
+    error = (found.cpu().double() - wanted).abs().max()
+    assert error <= {torch.float32: 1e-6, torch.bfloat16: 2e-2}.get(dtype, 2e-3)
+    assert tiers_of(FORWARD)
+
+
+def test_gradients_of_a_token_of_grouped_heads(xpu: torch.device) -> None:
+    shapes = (1, 4, 1, 8), (1, 2, 9, 8), (1, 2, 9, 8)
+    inputs = tuple(numbers(*shape) for shape in shapes)
+    wanted = run(inputs, None, "cpu", enable_gqa=True)
+    for mine, theirs in zip(
+        run(inputs, None, xpu, enable_gqa=True), wanted, strict=True
+    ):
+        assert_close(mine.cpu(), theirs)
+
+
+def test_a_causal_token_of_grouped_heads_sees_the_first_key(xpu: torch.device) -> None:
+    query, key, value = (numbers(1, h, t, 8) for h, t in ((4, 1), (2, 5), (2, 5)))
+    given = [each.to(xpu) for each in (query, key, value)]
+    found = F.scaled_dot_product_attention(*given, is_causal=True, enable_gqa=True)
+    assert_close(found.cpu()[0, :, 0], value[0, :, 0].repeat_interleave(2, 0))

@@ -40,6 +40,7 @@ bool is_type_of_panels(at::ScalarType type) {
 
 }  // namespace
 
+// PyTorch's product of one query in bfloat16 takes 2.4 to 2.9 times as long as panels.
 bool attention_fits_panels(const Attention& attention, bool backward,
                            const PhysicalDevice& device) {
   static const bool has_vectors = lane_kernels() != nullptr;
@@ -47,8 +48,9 @@ bool attention_fits_panels(const Attention& attention, bool backward,
   return has_vectors && device.is_cpu && device.host_accessible &&
          kernel_policy() == KernelPolicy::automatic &&
          is_type_of_panels(attention.query.scalar_type()) &&
-         attention.queries() >=
-             (backward && is_float ? kFewestOfGradients : kFewestQueries);
+         (attention.queries() >=
+              (backward && is_float ? kFewestOfGradients : kFewestQueries) ||
+          (!backward && !is_float && attention.queries() == 1));
 }
 
 Attended attend_by_panels(const Attention& attention) {
