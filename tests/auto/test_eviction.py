@@ -52,12 +52,11 @@ def test_what_is_valid_nowhere_else_is_kept() -> None:
         """
 only("cpu"); read = [full(1.0), full(2.0)]
 torch.xpu.synchronize()
-only("gpu")
-written = [full(float(i)) for i in range(3)]   # valid on the GPU alone, and oldest
-total = torch.zeros(1, device="xpu")
+only("gpu"); total = torch.zeros(1, device="xpu")
 for t in read: total.add_(t[:1])
+written = [full(float(i)) for i in range(3)]   # valid on the GPU alone
 print([held(t) for t in written], [here(t) for t in read])
-more = full(9.0)                               # a clean copy goes, not the older ones
+more = full(9.0)                               # a clean copy goes
 print([here(t) for t in written], [here(t) for t in read])
 rest = [full(float(i)) for i in range(10, 14)] # now those have to be saved
 print([t.cpu().unique().tolist() for t in [*written, *read, more, *rest]])

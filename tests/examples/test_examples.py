@@ -37,7 +37,7 @@ def output(name: str, folder: Path, **environment: str) -> str:
 def test_every_example_is_tested() -> None:
     tested = {
         *("train.py", "train_ddp.py", "mixed_devices_auto.py", "profile_timeline.py"),
-        *("gpu_test_in_ci", "own_kernel_cpp"),
+        *("gpu_test_in_ci", "larger_than_gpu.py", "own_kernel_cpp"),
     }
     found = {each.name for each in EXAMPLES.iterdir() if each.name != "__pycache__"}
     assert found == tested
@@ -95,6 +95,15 @@ def test_parts_of_a_model_run_on_the_devices_that_were_asked_for(
     moved = re.search(r"virtual GPU .*: (\d+) ops, ([\d,]+) bytes moved", printed)
     assert int(moved[1]) >= 3
     assert int(moved[2].replace(",", "")) > 64 * 256 * 4  # the batch, at least
+
+
+def test_a_model_larger_than_the_gpu(tmp_path: Path) -> None:
+    printed = output("larger_than_gpu.py", tmp_path)
+    difference = re.search(r"largest difference (\S+)", printed)
+    assert float(difference[1]) < 1e-5
+    on_gpu = re.search(r"(\d+) of 40 weights are on the GPU", printed)
+    assert int(on_gpu[1]) <= 64 // 4  # 4 MiB each
+    assert "virtual GPU" in printed
 
 
 def in_ci(folder: Path, virtual_gpu: str) -> subprocess.CompletedProcess[str]:

@@ -57,8 +57,10 @@ class OnlinePolicy:
         leave: ArrayLike,
         now: float = 0.0,
         is_idle: bool = False,
+        streams: ArrayLike | None = None,
     ) -> int:
-        """`is_idle`: all submitted work is done at `now`."""
+        """`is_idle`: all submitted work is done at `now`. `streams`: of the time until the
+        inputs are there, that of copies that each such op makes anew."""
 
     @property
     def best_alone(self) -> int: ...
@@ -105,6 +107,29 @@ class CopyRegret:
     """When to copy operands that stay; see csrc/schedule/planning/copy_regret.h."""
 
     def __init__(self) -> None: ...
+    def add(self, gain_us: float, copy_us: float, calls: float = 1.0) -> bool: ...
+    def pay_off(self) -> None: ...
+
+class StorageUses:
+    """When a storage was used, in numbers of the program's ops; see
+    csrc/memory/replica/copy_value.h."""
+
+    def __init__(self) -> None: ...
+    def add(self, now: int, reads: bool = True, writes: bool = False) -> None: ...
+    def gap(self, now: int) -> float: ...
+    def next(self, now: int) -> float: ...
+
+class CopyValue:
+    """What a copy on a device gains; the least one goes first. `saved`: what ops save by
+    it, over the time of copying it. `only`: it is the only valid copy."""
+
+    def __init__(
+        self, saved: float, uses: StorageUses, now: int, only: bool = False
+    ) -> None: ...
+    @property
+    def value(self) -> float: ...
+    def is_clearly_below(self, other: CopyValue) -> bool: ...
+    def __lt__(self, other: CopyValue) -> bool: ...
 
 class Baseline:
     """Whether a program runs faster with all devices than on the best one alone; see

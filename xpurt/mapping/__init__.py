@@ -96,9 +96,9 @@ _LATER = {
 }
 # These are in the package xpurt_tools.
 _OF_THE_SIMULATOR = (
-    *("CoExecution", "IndependentChains", "SimulatedDevice", "Simulation"),
-    *("co_execute", "divided_ops", "fleets", "on_devices", "product_forms"),
-    *("run_chains", "simulate", "workloads"),
+    *("CoExecution", "IndependentChains", "LargerModel", "SimulatedDevice"),
+    *("Simulation", "WeightOp", "co_execute", "divided_ops", "fleets", "on_devices"),
+    *("product_forms", "run_chains", "run_larger_model", "simulate", "workloads"),
 )
 
 Callback = Callable[[], object]

@@ -10,6 +10,7 @@ from xpurt.mapping import TaskGraph
 from xpurt.text.markdown_section import Section, head_of, line_of
 from xpurt_tools import workloads
 from xpurt_tools.commands.co_execution_table import co_execution_lines
+from xpurt_tools.commands.larger_model_table import larger_model_lines
 from xpurt_tools.simulation import SimulatedDevice, Simulation, fleets, simulate
 
 DEVICES = (1, 2, 4, 8, 16, 32, 64)
@@ -40,6 +41,10 @@ MOST_OF_SINGLE_ONCE = 1.05
 CO_EXECUTION = Section(
     "<!-- co-execution: begin, written by the command -->", "<!-- co-execution: end -->"
 )
+LARGER_MODELS = Section(
+    "<!-- larger models: begin, written by the command -->",
+    "<!-- larger models: end -->",
+)
 TABLES = Section(
     "<!-- policies: begin, written by the command -->", "<!-- policies: end -->"
 )
@@ -67,17 +72,23 @@ def run_simulate(
     Raises BadMarkers, OSError, and MissingExtra without matplotlib.
     """
     if markdown is not None:
-        for section in (TABLES, CO_EXECUTION):
+        for section in (TABLES, CO_EXECUTION, LARGER_MODELS):
             section.of(markdown.read_text())  # raises before minutes of work
     if plot is not None:
         simulate(workloads.cholesky(6), fleets.mixed(4), "eft").plot(plot)
     cases = list(measured(devices))
-    lines, together = report(cases), list(co_execution_lines(devices))
+    written = {
+        TABLES: report(cases),
+        CO_EXECUTION: list(co_execution_lines(devices)),
+        LARGER_MODELS: list(larger_model_lines()),
+    }
     if markdown is None:
-        print("\n".join([*lines, "", *together]))
+        print("\n\n".join("\n".join(lines) for lines in written.values()))
     else:
-        page = TABLES.replaced(markdown.read_text(), lines)
-        markdown.write_text(CO_EXECUTION.replaced(page, together))
+        page = markdown.read_text()
+        for section, lines in written.items():
+            page = section.replaced(page, lines)
+        markdown.write_text(page)
     judged = (
         each for policy in ("eft", "lookahead") for each in verdicts(cases, policy)
     )

@@ -22,6 +22,11 @@ from xpurt_tools.simulation.independent_chains import (
     IndependentChains,
     run_chains,
 )
+from xpurt_tools.simulation.larger_models import (
+    LargerModel,
+    WeightOp,
+    run_larger_model,
+)
 from xpurt_tools.simulation.machine import SimulatedDevice, on_devices
 from xpurt_tools.simulation.simulate import Simulation, simulate
 
@@ -30,11 +35,13 @@ __all__ = [
     "Cluster",
     "CoExecution",
     "IndependentChains",
+    "LargerModel",
     "Layer",
     "Link",
     "SimulatedDevice",
     "Simulation",
     "Step",
+    "WeightOp",
     "all_reduce_us",
     "buckets_of",
     "co_execute",
@@ -44,6 +51,7 @@ __all__ = [
     "on_devices",
     "product_forms",
     "run_chains",
+    "run_larger_model",
     "simulate",
     "workloads",
 ]

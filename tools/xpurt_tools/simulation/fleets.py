@@ -24,6 +24,17 @@ CARDS = (
         link_us=10, link_bytes_per_us=12e3,
     ),
 )  # fmt: skip
+# A desktop: a CPU of eight cores with two channels of DDR5-5600, and two cards by their
+# data sheets: memory, matrix units in bfloat16, PCIe 4.0 with 16 and 8 lanes.
+DESKTOP = SimulatedDevice("cpu", flops_per_us=2e6, bytes_per_us=89.6e3, launch_us=5)
+RTX_4090 = SimulatedDevice(
+    "GeForce RTX 4090", flops_per_us=165e6, bytes_per_us=1008e3, launch_us=10, link_us=10,
+    link_bytes_per_us=32e3, memory_bytes=24e9,
+)  # fmt: skip
+ARC_B580 = SimulatedDevice(
+    "Arc B580", flops_per_us=117e6, bytes_per_us=456e3, launch_us=10, link_us=10,
+    link_bytes_per_us=16e3, memory_bytes=12e9,
+)  # fmt: skip
 
 
 def alike(devices: int) -> list[SimulatedDevice]:

@@ -5,9 +5,11 @@
 
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "memory/replica/copy_value.h"
 #include "python/bind.h"
 #include "schedule/planning/baseline.h"
 #include "schedule/planning/boundary.h"
@@ -25,9 +27,11 @@ namespace {
 using Doubles = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
 size_t choose(OnlinePolicy& policy, const Doubles& free_at, const Doubles& ready_at,
-              const Doubles& cost, const Doubles& leave, double now, bool is_idle) {
+              const Doubles& cost, const Doubles& leave, double now, bool is_idle,
+              const std::optional<Doubles>& streams) {
   const size_t devices = policy.alone().size();
-  for (const Doubles* each : {&free_at, &ready_at, &cost, &leave}) {
+  for (const Doubles* each :
+       {&free_at, &ready_at, &cost, &leave, streams ? &*streams : &leave}) {
     if (each->ndim() != 1 || static_cast<size_t>(each->size()) != devices) {
       throw py::value_error("one candidate per device of the policy is needed");
     }
@@ -38,6 +42,7 @@ size_t choose(OnlinePolicy& policy, const Doubles& free_at, const Doubles& ready
     candidates[i].ready_us = ready_at.data()[i];
     candidates[i].cost_us = cost.data()[i];
     candidates[i].leave_us = leave.data()[i];
+    if (streams) candidates[i].streams_us = streams->data()[i];
   }
   return policy.choose(candidates, now, is_idle);
 }
@@ -94,7 +99,8 @@ void bind_planning(py::module_& m) {
       .def("remember", [](OnlinePolicy& policy,
                           const std::vector<double>& work) { policy.remember(work); })
       .def("choose", &choose, py::arg("free_at"), py::arg("ready_at"), py::arg("cost"),
-           py::arg("leave"), py::arg("now") = 0.0, py::arg("is_idle") = false)
+           py::arg("leave"), py::arg("now") = 0.0, py::arg("is_idle") = false,
+           py::arg("streams") = py::none())
       .def_property_readonly("best_alone", &OnlinePolicy::best_alone)
       .def_property_readonly("alone",
                              [](const OnlinePolicy& policy) {
@@ -158,7 +164,22 @@ void bind_planning(py::module_& m) {
       .def_property_readonly("lost_us", &TwoForms::lost_us)
       .def_readonly_static("most_calls", &kMostCalls);
   py::class_<CopyRegret>(m, "CopyRegret", "See Note [Copies that stay].")
-      .def(py::init<>());
+      .def(py::init<>())
+      .def("add", &CopyRegret::add, py::arg("gain_us"), py::arg("copy_us"),
+           py::arg("calls") = 1.0)
+      .def("pay_off", &CopyRegret::pay_off);
+  py::class_<StorageUses>(m, "StorageUses", "See Note [Values of copies].")
+      .def(py::init<>())
+      .def("add", &StorageUses::add, py::arg("now"), py::arg("reads") = true,
+           py::arg("writes") = false)
+      .def("gap", &StorageUses::gap, py::arg("now"))
+      .def("next", &StorageUses::next, py::arg("now"));
+  py::class_<CopyValue>(m, "CopyValue", "See Note [Values of copies].")
+      .def(py::init<double, const StorageUses&, uint64_t, bool>(), py::arg("saved"),
+           py::arg("uses"), py::arg("now"), py::arg("only") = false)
+      .def_readonly("value", &CopyValue::value)
+      .def("is_clearly_below", &CopyValue::is_clearly_below)
+      .def("__lt__", &CopyValue::operator<);
   py::class_<LostDivision>(m, "LostDivision", "See Note [Divisions that lost].")
       .def(py::init<>())
       .def("is_due", &LostDivision::is_due, py::arg("us"), py::arg("divided_us"),

@@ -141,9 +141,9 @@ double roofline_us(const Work& work, const std::vector<DeviceCost>& costs,
   return roofline_us(work, costs[position]) + others * costs[position].launch_us;
 }
 
-double moves_us(const Work& work, const Ordinal& devices, size_t position,
-                const std::vector<DeviceCost>& costs) {
-  double us = 0;
+Moves moves_of(const Work& work, const Ordinal& devices, size_t position,
+               const std::vector<DeviceCost>& costs) {
+  Moves moves;
   for (size_t read = 0; read < work.reads.size(); ++read) {
     const size_t missing = work.residency.bytes_missing(read, position);
     if (missing == 0) continue;
@@ -153,10 +153,12 @@ double moves_us(const Work& work, const Ordinal& devices, size_t position,
     for (size_t p = 0; position == devices.home && p < costs.size(); ++p) {
       if (p != position && work.residency.bytes_missing(read, p) == 0) other = p;
     }
-    us += costs[other].copy_launch_us +
-          static_cast<double>(missing) / costs[other].copy_bytes_per_us;
+    const double us = costs[other].copy_launch_us +
+                      static_cast<double>(missing) / costs[other].copy_bytes_per_us;
+    moves.us += us;
+    if (!work.residency.stays(read, position)) moves.streams_us += us;
   }
-  return us;
+  return moves;
 }
 
 uint64_t positions_for(const Work& work, const Ordinal& devices) {
@@ -183,7 +185,9 @@ Candidate make_candidate(const Work& work, const Ordinal& devices, size_t positi
                          const std::vector<DeviceCost>& costs, const StreamClock* clock,
                          double now) {
   Candidate made;
-  made.moves_us = moves_us(work, devices, position, costs);
+  const Moves moves = moves_of(work, devices, position, costs);
+  made.moves_us = moves.us;
+  made.streams_us = moves.streams_us;
   made.free_us = made.ready_us = now;
   if (clock != nullptr) {
     made.free_us = clock->backlog.free_us(position, now);

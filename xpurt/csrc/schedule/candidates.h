@@ -34,9 +34,13 @@ double roofline_us(const Work& work, const DeviceCost& cost);
 double roofline_us(const Work& work, const std::vector<DeviceCost>& costs,
                    size_t position);
 
-// Microseconds that copying the operands takes that are not valid on the device.
-double moves_us(const Work& work, const Ordinal& devices, size_t position,
-                const std::vector<DeviceCost>& costs);
+// Microseconds that copying the operands takes that are not valid on the device, and
+// those that do not stay there.
+struct Moves {
+  double us = 0, streams_us = 0;
+};
+Moves moves_of(const Work& work, const Ordinal& devices, size_t position,
+               const std::vector<DeviceCost>& costs);
 
 // A candidate without its cost, which the caller fills in. Without a clock, all queues
 // count as free.

@@ -13,6 +13,7 @@
 #include "schedule/explain.h"
 #include "schedule/exploration.h"
 #include "schedule/partition.h"
+#include "schedule/staying.h"
 #include "stream/capture.h"
 
 namespace xpurt {
@@ -64,8 +65,8 @@ size_t choose_candidate(const Work& work, const Ordinal& devices,
   const size_t count = devices.devices.size();
   const size_t home_candidate = exploration.choose_at_home(candidates, devices.home);
   const size_t best = home_first(policy.best_alone(), devices);
-  const double there_us =
-      candidates[best == devices.home ? home_candidate : best].cost_us;
+  const Candidate& there = candidates[best == devices.home ? home_candidate : best];
+  const double there_us = there.cost_us + there.streams_us;
   Candidates offered;
   for (size_t i = 0; i < count; ++i) {
     const size_t position = home_first(i, devices);
@@ -209,6 +210,15 @@ class Deciding {
     decision_.costs_version = costs_version();
     if (reuses_cached()) return decision_;
     if (several_) costs_ = device_costs(index_);
+    compare_and_choose();
+    if (!costs_.empty()) {
+      record_saved(work_, devices_, costs_, decision_.candidates);
+    }
+    return decision_;
+  }
+
+ private:
+  void compare_and_choose() {
     std::lock_guard<Mutex> lock(scheduler_mutex());
     const FoundBucket found =
         find_or_make_bucket(call_.record, index_, call_.signature, call_.elements);
@@ -225,17 +235,15 @@ class Deciding {
       partition_call(call_, work_, stream_, costs_, found, *clock_, calls, &decision_);
       report(decision_, devices_);
       if (learns_ && !has_preference()) count_in_program(decision_, stream_, *clock_);
-      if (!decision_.proportions.empty()) return decision_;
+      if (!decision_.proportions.empty()) return;
       if (!decision_.native) {
         clock_->book(decision_.position, decision_.finish_us, decision_.now_us);
       }
     }
     decision_.timed = samples_ && is_sample(candidate);
     keep(candidate);
-    return decision_;
   }
 
- private:
   bool reuses_cached() {
     version_ = choice_version();
     if (!cacheable_ || !several_) return false;
@@ -254,10 +262,9 @@ class Deciding {
   }
 
   // Of devices without costs.
-  Decision at_home() {
+  void at_home() {
     decision_.position = devices_.home;
     decision_.native = call_.native && !call_.home_kernel;
-    return decision_;
   }
 
   // Those that reused the cached choice, and this one.
@@ -285,7 +292,13 @@ class Deciding {
       decision_.overlapped_us =
           Overlap(decision_.candidates, devices_.home, false).us(parallelism);
     }
-    const size_t best = best_by(exploration);
+    size_t best = best_by(exploration);
+    if (several_) {
+      const auto position = position_to_copy_to(work_, devices_, decision_.candidates,
+                                                best, *decision_.bucket);
+      decision_.copies_to_stay = position.has_value();
+      best = position.value_or(best);
+    }
     const size_t taken =
         decision_.may_try ? exploration.trial(decision_.candidates, best) : best;
     take(&decision_, taken, devices_);
@@ -321,8 +334,8 @@ class Deciding {
     const bool is_short = decision_.native
                               ? !bucket.is_long || is_settled_alone(devices_)
                               : decision_.cost_us < kTooShortToBook;
-    const bool lasts =
-        !decision_.timed && !decision_.provisional && (samples_ || !learns_);
+    const bool lasts = !decision_.timed && !decision_.provisional &&
+                       !decision_.copies_to_stay && (samples_ || !learns_);
     if (!cacheable_ || (several_ && !is_short) || !lasts) return;
     const uint64_t word = choice_word(version_, holders_, candidate);
     keep_choice(decision_, mode_, word, candidate, bucket);
@@ -341,7 +354,8 @@ class Deciding {
   const bool cacheable_ =
       !is_explaining() &&
       (!several_ || (mode_ != LearningMode::planned && !has_preference() &&
-                     !is_home_only() && count_ <= kHolderBits && stream_.idle()));
+                     !is_home_only() && count_ <= kHolderBits && stream_.idle() &&
+                     !work_.residency.is_short_of_memory()));
   uint64_t version_ = 0;
   uint64_t holders_ = 1;
   std::vector<DeviceCost> costs_;

@@ -29,12 +29,13 @@ struct CallToDecide {
 struct Decision {
   size_t position = 0;
   bool native = false;
-  bool timed = false;        // the call is a timed sample
-  bool may_try = false;      // a trial may begin or go on
-  bool explores = false;     // the policy had chosen another candidate
-  bool provisional = false;  // a candidate is left out while its kernel is built
-  double cost_us = 0;        // predicted, without copies
-  double moves_us = 0;       // predicted, of the copies
+  bool timed = false;           // the call is a timed sample
+  bool may_try = false;         // a trial may begin or go on
+  bool explores = false;        // the policy had chosen another candidate
+  bool provisional = false;     // a candidate is left out while its kernel is built
+  bool copies_to_stay = false;  // the operands are copied for later calls
+  double cost_us = 0;           // predicted, without copies
+  double moves_us = 0;          // predicted, of the copies
   double finish_us = 0;
   double now_us = 0;     // time of the decision
   double gained_us = 0;  // predicted, over the best device alone

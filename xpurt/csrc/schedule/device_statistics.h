@@ -53,6 +53,7 @@ struct StatisticsBucket {
   double regret_us = 0;       // time lost by not giving shards to a new device
   int discarded = 0;          // samples discarded in a row
   CopyRegret copies;          // of operands for divided calls
+  CopyRegret staying;         // of operands to a device that is short of memory
   LostDivision lost_division;
 
   void forget_choices();

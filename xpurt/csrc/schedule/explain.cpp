@@ -30,6 +30,30 @@ std::vector<ExplainedOp>& kept() {
 
 size_t explainers = 0;  // begun and not ended; guarded by the mutex, as kept() is
 
+// What a device without room for the operands means for the choice; "" if there is
+// none.
+std::string about_room(const Decision& decision, const Ordinal& devices) {
+  if (decision.copies_to_stay) {
+    return "its operands are copied there to stay: calls without them have lost as "
+           "much "
+           "time as that takes";
+  }
+  const Candidate& chosen = decision.candidates[candidate_of(decision, devices)];
+  if (chosen.streams_us > 0) {
+    return "predicted to finish first, though it has no room for the operands, which "
+           "are "
+           "copied for each call";
+  }
+  for (size_t position = 0; position < devices.devices.size(); ++position) {
+    const Candidate& other = decision.candidates[position];
+    if (other.streams_us > 0 && other.cost_us < chosen.cost_us) {
+      return "predicted to finish first, since " + devices.devices[position]->name +
+             " has no room for the operands";
+    }
+  }
+  return "";
+}
+
 std::string reason(const OpRecord& record, Tier tier, const RowRun& run,
                    const Ordinal& devices) {
   const Decision* decision = run.decision;
@@ -77,6 +101,7 @@ std::string reason(const OpRecord& record, Tier tier, const RowRun& run,
                ? "the others are not worth a trial yet"
                : "the only device that may run it";
   }
+  if (std::string text = about_room(*decision, devices); !text.empty()) return text;
   switch (learning_mode()) {
     case LearningMode::planned:
       return "planned: the least cost with all queues free";

@@ -1,6 +1,6 @@
 // The copies that a device without room evicts.
 #include <algorithm>
-#include <limits>
+#include <atomic>
 
 #include "memory/replica/table.h"
 
@@ -11,8 +11,10 @@ struct Evictable {
   Copies* copies;
   size_t position;
   bool is_elsewhere;  // all of its valid bytes are valid on another device, too
-  uint64_t next_use;
+  CopyValue value;
 };
+
+std::atomic<bool> short_of_memory{false};
 
 bool is_elsewhere(const Copies& copies, size_t position) {
   const auto& all = copies.by_position;
@@ -26,59 +28,62 @@ bool is_elsewhere(const Copies& copies, size_t position) {
                              });
 }
 
-std::vector<Evictable> candidates_on(const PhysicalDevice& device,
-                                     const Ordinal& devices) {
-  std::vector<Evictable> found;
+CopyValue value_of(const Copies& copies, size_t position, bool is_elsewhere) {
+  return {copies.by_position[position].saved, copies.uses, table().ops, !is_elsewhere};
+}
+
+// Calls `use(copies, position)` for each copy on the device that the current work does
+// not need.
+template <class Use>
+void for_each_unneeded(const PhysicalDevice& device, const Ordinal& devices, Use use) {
   for (auto& [home, copies] : table().copies) {
     if (copies.needed || &copies.on != &devices) continue;
     for (size_t p = 0; p < copies.by_position.size(); ++p) {
-      const Copy& copy = copies.by_position[p];
-      if (p == devices.home || devices.devices[p] != &device || !copy.memory.pointer) {
-        continue;
-      }
-      found.push_back(
-          {&copies, p, is_elsewhere(copies, p), copy.next_use(table().uses)});
+      const bool is_there = p != devices.home && devices.devices[p] == &device &&
+                            copies.by_position[p].memory.pointer != nullptr;
+      if (is_there) use(copies, p);
     }
   }
-  return found;
 }
 
 }  // namespace
 
+bool is_short_of_memory() {
+  return short_of_memory.load(std::memory_order_relaxed);
+}
+
+bool would_stay(const Copies& copies, size_t position) {
+  const PhysicalDevice& device = *copies.on.devices[position];
+  const size_t bytes = copies.whole.size();
+  if (pool(device).may_have_room(bytes)) return true;
+  const CopyValue own = value_of(copies, position, true);
+  size_t lower = 0;
+  for_each_unneeded(device, copies.on, [&](const Copies& other, size_t p) {
+    if (value_of(other, p, is_elsewhere(other, p)).is_clearly_below(own)) {
+      lower += other.by_position[p].memory.bytes;
+    }
+  });
+  return lower >= bytes;
+}
+
 // Note [Eviction]
 // ~~~~~~~~~~~~~~~
 // A device without room for a copy first releases the memory that it caches for reuse.
-// Then it evicts copies of other storages. Copies whose bytes are valid elsewhere come
-// first, as they cost only a later fetch. Then come copies that have to be copied home
-// before. So the last valid copy of a byte is never evicted. A storage that the current
-// work needs stays.
-//
-// Among these the one goes whose next use is farthest away, the best choice where it is
-// known (Belady, 1966). A program repeats itself, so the next use is expected as long
-// after the last one as that was after the one before (the inter-reference gap of
-// Phalke and Gopinath, 1995):
-// - Of a model that is larger than the memory, the weight that was used last has the
-//   farthest next use. It makes room for the next one, and the others stay *resident*
-//   from call to call. If the one used longest ago went, it would go just before its
-//   next use, and each call would move the whole model.
-// - A copy that is overdue by as much as its gap is not used any more, and goes first.
-// - Of a copy with one use, the next is expected after as long as the last is ago: the
-//   one used longest ago goes.
-uint64_t Copy::next_use(uint64_t now) const {
-  const uint64_t ago = now - used_at;
-  if (gap == 0) return now + ago;
-  if (ago > 2 * gap) return std::numeric_limits<uint64_t>::max();
-  return used_at + gap;
-}
-
+// Then it evicts copies of other storages, those of least value first: see
+// Note [Values of copies]. What is valid nowhere else is copied home before, so the
+// last valid copy of a byte is never evicted. A storage that the current work needs
+// stays.
 bool evict(const PhysicalDevice& device, size_t bytes, Stream& stream) {
   ReplicaPool& memory = pool(device);
   if (memory.trim() > 0) return true;
-  std::vector<Evictable> found = candidates_on(device, stream.ordinal());
-  std::ranges::sort(found, [](const Evictable& a, const Evictable& b) {
-    return std::pair(a.is_elsewhere, a.next_use) >
-           std::pair(b.is_elsewhere, b.next_use);
+  short_of_memory = true;
+  std::vector<Evictable> found;
+  for_each_unneeded(device, stream.ordinal(), [&](Copies& copies, size_t p) {
+    const bool elsewhere = is_elsewhere(copies, p);
+    found.push_back({&copies, p, elsewhere, value_of(copies, p, elsewhere)});
   });
+  std::ranges::sort(
+      found, [](const Evictable& a, const Evictable& b) { return a.value < b.value; });
   size_t freed = 0;
   for (const Evictable& each : found) {
     Copy& copy = each.copies->by_position[each.position];

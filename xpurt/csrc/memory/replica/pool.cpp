@@ -43,7 +43,12 @@ bool ReplicaPool::grow(size_t rounded) {
     bytes = rounded;
     pointer = from_driver(bytes, device_);
   }
-  if (pointer == nullptr) return false;
+  if (pointer == nullptr) {
+    limit_ = bytes_reserved_ + rounded - 1;
+    return false;
+  }
+  bytes_reserved_ += bytes;
+  limit_ = std::max(limit_, bytes_reserved_);
   pools_.of(rounded).add_segment(pointer, bytes, this);
   return true;
 }
@@ -76,6 +81,10 @@ bool ReplicaPool::has_cached(size_t bytes) {
   return pools_.of(wanted).best_fit(wanted) != nullptr;
 }
 
+bool ReplicaPool::may_have_room(size_t bytes) {
+  return bytes_reserved_ + rounded(bytes) <= limit_ || has_cached(bytes);
+}
+
 size_t ReplicaPool::trim() {
   size_t freed = 0;
   for (BlockPool* pool : {&pools_.small, &pools_.large}) {
@@ -83,6 +92,7 @@ size_t ReplicaPool::trim() {
       wait_for(pending_.take_over(segment->pointer, segment->bytes));
       sycl::free(segment->pointer, device_.context);
       freed += segment->bytes;
+      bytes_reserved_ -= segment->bytes;
     }
   }
   return freed;

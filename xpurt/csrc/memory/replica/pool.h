@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 
 #include "memory/block_pool.h"
 #include "memory/deferred_frees.h"
@@ -41,6 +42,9 @@ class ReplicaPool {
   // Whether take() can succeed without the driver.
   bool has_cached(size_t bytes);
 
+  // Whether take() may succeed: it is not known that the driver has no memory left.
+  bool may_have_room(size_t bytes);
+
   // Frees cached segments without memory in use, after a wait for the work that uses
   // them. Returns the number of bytes freed.
   size_t trim();
@@ -54,6 +58,8 @@ class ReplicaPool {
   BlockPools pools_;
   DeferredFrees pending_;  // work on free blocks
   size_t bytes_taken_ = 0;
+  size_t bytes_reserved_ = 0;                          // from the driver
+  size_t limit_ = std::numeric_limits<size_t>::max();  // of these, as far as is known
 };
 
 }  // namespace xpurt

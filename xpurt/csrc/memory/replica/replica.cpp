@@ -128,8 +128,12 @@ void Operands::lock_and_look_up(bool at_home) {
 
 void Operands::fetch_all() {
   const size_t holder = holder_of(stream_.ordinal(), position_);
+  const uint64_t now = ++table().ops;
   for (const Operand& each : operands_) {
-    if (each.copies != nullptr) ensure_memory(*each.copies, holder, stream_);
+    if (each.copies == nullptr) continue;
+    each.copies->uses.add(now, each.access != Access::write,
+                          each.access != Access::read);
+    ensure_memory(*each.copies, holder, stream_);
   }
   // All reads first: an operand may be fully overwritten and read as well.
   for (const Operand& each : operands_) {
@@ -204,6 +208,7 @@ void bring_home(const c10::StorageImpl& storage, Access access, Uses* pending) {
     pending->add(uses_before(home.begin, home.bytes));
     return;
   }
+  copies->uses.add(table().ops, access != Access::write, access != Access::read);
   fetch(*copies, stream.ordinal().home, copies->whole, stream);
   const MemoryUses& uses = copies->at_home().memory.uses;
   pending->add(access == Access::read ? uses.written : uses.all());

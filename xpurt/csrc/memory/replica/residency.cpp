@@ -8,6 +8,13 @@ namespace xpurt {
 
 using namespace replicas;
 
+namespace {
+
+// A smaller storage stays: there are few of them, and they take little room.
+constexpr size_t kMinStreamed = size_t(1) << 20;
+
+}  // namespace
+
 Residency::Residency(c10::ArrayRef<const c10::StorageImpl*> reads,
                      c10::ArrayRef<const c10::StorageImpl*> writes,
                      const Ordinal& devices)
@@ -30,8 +37,16 @@ Residency::Residency(c10::ArrayRef<const c10::StorageImpl*> reads,
     return copies;
   };
   for (size_t write = reads.size(); write < homes.size(); ++write) found(homes[write]);
+  const bool is_short = looks && replicas::is_short_of_memory();
+  if (looks) ++table().ops;
   for (size_t read = 0; read < reads.size(); ++read) {
-    const Copies* copies = found(homes[read]);
+    const HomeMemory& home = homes[read];
+    const bool may_stream = is_short && home.is_ours && home.bytes >= kMinStreamed;
+    if (may_stream) {
+      find_or_make(home, devices);  // so that its uses are known
+      streamed_.resize(missing_.size());
+    }
+    const Copies* copies = found(home);
     for (size_t position = 0; position < devices_; ++position) {
       const size_t holder = holder_of(devices, position);
       size_t& missing = missing_[read * devices_ + position];
@@ -40,7 +55,20 @@ Residency::Residency(c10::ArrayRef<const c10::StorageImpl*> reads,
       } else {
         missing = holder == devices.home ? 0 : reads[read]->nbytes();
       }
+      if (may_stream && missing > 0 && holder != devices.home) {
+        streamed_[read * devices_ + position] = !would_stay(*copies, holder);
+      }
     }
+  }
+}
+
+void record_saved(c10::ArrayRef<const c10::StorageImpl*> reads, size_t position,
+                  double saved) {
+  c10::SmallVector<HomeMemory, 8> homes;
+  for (const c10::StorageImpl* storage : reads) homes.push_back(home_of(*storage));
+  std::lock_guard<Mutex> lock(table().mutex);
+  for (const HomeMemory& home : homes) {
+    if (Copies* copies = find(home)) copies->by_position[position].saved = saved;
   }
 }
 

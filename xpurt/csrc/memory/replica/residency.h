@@ -5,6 +5,8 @@
 #include <c10/util/ArrayRef.h>
 #include <c10/util/SmallVector.h>
 
+#include <vector>
+
 #include "device/device.h"
 
 namespace xpurt {
@@ -34,6 +36,15 @@ class Residency {
     return missing_[read * devices_ + position];
   }
 
+  // Whether a device is short of memory for a storage that is read.
+  bool is_short_of_memory() const { return !streamed_.empty(); }
+
+  // Whether a storage that is read would stay on the device at `position` after such a
+  // copy. If not, each call has to copy it anew. See Note [Values of copies].
+  bool stays(size_t read, size_t position) const {
+    return streamed_.empty() || !streamed_[read * devices_ + position];
+  }
+
   // The sets of devices are words with a bit per position. The devices that hold all
   // storages that are read.
   uint64_t holders() const;
@@ -42,6 +53,12 @@ class Residency {
   size_t devices_ = 0;
   bool may_leave_ = true;
   c10::SmallVector<size_t, 8> missing_;  // by read, then by position
+  std::vector<bool> streamed_;  // the same; empty if no device is short of memory
 };
+
+// Records what an op saves by having its operands on the device at `position`, over the
+// time of copying them there.
+void record_saved(c10::ArrayRef<const c10::StorageImpl*> reads, size_t position,
+                  double saved);
 
 }  // namespace xpurt

@@ -159,9 +159,6 @@ Uses uses_before(const void* memory, size_t bytes) {
 
 void ensure_memory(Copies& copies, size_t position, Stream& stream) {
   Copy& copy = copies.by_position[position];
-  const uint64_t now = ++table().uses;
-  if (copy.used_at > 0) copy.gap = now - copy.used_at;
-  copy.used_at = now;
   if (copy.memory.pointer != nullptr) return;
   const PhysicalDevice& device = *copies.on.devices[position];
   const size_t bytes = copies.whole.size();

@@ -8,6 +8,7 @@
 #include "host/intervals.h"
 #include "host/mutex.h"
 #include "memory/deferred_frees.h"
+#include "memory/replica/copy_value.h"
 #include "memory/replica/pool.h"
 #include "memory/replica/replica.h"
 
@@ -17,11 +18,8 @@ namespace xpurt::replicas {
 struct Copy {
   ReplicaMemory memory;  // for the home copy, the storage's own memory
   Intervals valid;
-  uint64_t used_at = 0;  // grows with every use of a copy; 0: never
-  uint64_t gap = 0;      // between its last two uses; 0: not known
-
-  // When it is used next, as far as is known. See Note [Eviction].
-  uint64_t next_use(uint64_t now) const;
+  // What ops save by it, over the time of copying it: see Note [Values of copies].
+  double saved = 1;
 };
 
 struct Copies {
@@ -34,6 +32,7 @@ struct Copies {
   bool needed = false;  // by operands that are being resolved: not evicted
   std::vector<Copy> by_position;
   const void* home = nullptr;
+  StorageUses uses;
 
   Copy& at_home() { return by_position[on.home]; }
 };
@@ -51,7 +50,7 @@ struct Table {
   std::unordered_map<const void*, Copies> copies;  // by HomeMemory::begin
   DeferredFrees freed_homes;  // the next use of such memory waits for its work
   std::unordered_map<const PhysicalDevice*, std::unique_ptr<ReplicaPool>> pools;
-  uint64_t uses = 0;
+  uint64_t ops = 0;  // grows with every op
 };
 
 // All other functions require its mutex, except for holder_of(), is_empty() and
@@ -87,6 +86,13 @@ void make_only_valid(Copies& copies, size_t position, Interval range);
 // Makes room on a device of the stream's ordinal. False if it cannot. See
 // Note [Eviction].
 bool evict(const PhysicalDevice& device, size_t bytes, Stream& stream);
+
+// Whether a device had to evict a copy in this process. Read without the lock.
+bool is_short_of_memory();
+
+// Whether a copy on the device at `position` would stay there: there is room, or there
+// are copies of less value.
+bool would_stay(const Copies& copies, size_t position);
 
 ReplicaPool& pool(const PhysicalDevice& device);
 

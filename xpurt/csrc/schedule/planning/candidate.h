@@ -15,6 +15,7 @@ struct Candidate {
   double ready_us = 0;      // when the operands are predicted to be on the device
   double cost_us = kNever;  // of the work itself; infinite where it cannot run
   double moves_us = 0;      // of the copies that `ready_us` includes
+  double streams_us = 0;    // of those that each such call has to make anew
   double leave_us = 0;      // of copying the results to another device afterwards
   double best_us = kNever;  // of the device's other kernel, if that is faster
   bool held_back = false;   // not worth a trial yet: see Note [Exploration]
@@ -25,7 +26,9 @@ struct Candidate {
   bool is_possible() const { return can_run() && !held_back; }
   double offered_us() const { return held_back ? kNever : cost_us; }
   // What the op would cost if the device ran everything.
-  double alone_us() const { return offered_us() < best_us ? offered_us() : best_us; }
+  double alone_us() const {
+    return streams_us + (offered_us() < best_us ? offered_us() : best_us);
+  }
 };
 using Candidates = c10::SmallVector<Candidate, 4>;
 

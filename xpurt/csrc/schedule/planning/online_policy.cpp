@@ -40,7 +40,7 @@ size_t OnlinePolicy::choose(c10::ArrayRef<Candidate> candidates, double now,
   TORCH_CHECK_VALUE(candidates.size() == alone_.size(), "a policy for ", alone_.size(),
                     " devices was given ", candidates.size());
   account(candidates, now, is_idle);
-  const double latest = deadline();
+  const double latest = std::max(deadline(), streamed_end(candidates[best_], now));
   size_t allowed = best_;
   double earliest_allowed = Candidate::kNever;
   size_t any = best_;
@@ -62,6 +62,12 @@ size_t OnlinePolicy::choose(c10::ArrayRef<Candidate> candidates, double now,
   latest_ = std::max(latest_, found ? earliest_allowed : earliest);
   note_gain(candidates, now, found ? earliest_allowed : earliest);
   return found ? allowed : any;
+}
+
+// When the best device would end the op, if it has to copy operands for it that do not
+// stay; else 0.
+double OnlinePolicy::streamed_end(const Candidate& best, double now) {
+  return best.streams_us > 0 ? std::max(best.start_us(), now) + best.offered_us() : 0;
 }
 
 double OnlinePolicy::deadline() const {

@@ -64,6 +64,7 @@ class OnlinePolicy {
   // The time by which the results of an op on another device have to be back at the
   // best device.
   double deadline() const;
+  static double streamed_end(const Candidate& best, double now);
   void account(c10::ArrayRef<Candidate> candidates, double now, bool is_idle);
   void note_gain(c10::ArrayRef<Candidate> candidates, double now, double finish);
 
