@@ -9,6 +9,7 @@ before the package is imported.
 """
 
 import functools
+import math
 import os
 import re
 import warnings
@@ -60,6 +61,7 @@ VARIABLES: Final = (
     "XPURT_VIRTUAL_GPU_LIMITS",
     "XPURT_VIRTUAL_GPU_MEMORY",
 )
+    "XPURT_VIRTUAL_GPU_LINK",
 
 _CPU_KERNELS: Final = ("native", "sycl", "auto")  # the default is the first one
 _ON = ("1", "on", "true", "yes")
@@ -119,6 +121,8 @@ class Config:
     virtual_gpu_limits: ``XPURT_VIRTUAL_GPU_LIMITS``, what else it has less of, as in
         "work_group=64,usm=0".
     virtual_gpu_memory_bytes: ``XPURT_VIRTUAL_GPU_MEMORY``, the size of its memory; 0:
+    virtual_gpu_link_gb_per_s: ``XPURT_VIRTUAL_GPU_LINK``, the rate of copies between
+        its memory and the host's; 0: as fast as the CPU copies.
         as much as the CPU device has.
     virtual_gpu_fail_after: ``XPURT_VIRTUAL_GPU_FAIL_AFTER``, the number of kernels
         after which it fails; 0: never.
@@ -159,6 +163,7 @@ class Config:
     virtual_gpu_memory_bytes: int
     virtual_gpu_fail_after: int
     cache_folder: Path
+    virtual_gpu_link_gb_per_s: float
     cache_size_bytes: int
     check_locks: bool
     cpu_kernels: CpuKernels
@@ -236,6 +241,7 @@ def read_config(env: Mapping[str, str]) -> Config:
             env, "XPURT_VIRTUAL_GPU_MEMORY", 0, 0, 2**63 - 1
         ),
         virtual_gpu_fail_after=_integer(
+        virtual_gpu_link_gb_per_s=_rate(env, "XPURT_VIRTUAL_GPU_LINK"),
             env, "XPURT_VIRTUAL_GPU_FAIL_AFTER", 0, 0, 2**63 - 1
         ),
         cache_folder=_cache_folder(env),
@@ -386,6 +392,20 @@ def _text(env: Mapping[str, str], name: str) -> str:
 
 def _bad(name: str, found: str, allowed: str, hint: str = "") -> ConfigError:
     return ConfigError(f'{name}="{found}" is not possible; it may be {allowed}.{hint}')
+
+def _rate(env: Mapping[str, str], name: str) -> float:
+    """The variable in gigabytes per second; 0 if it is not set."""
+    text = _text(env, name)
+    if not text:
+        return 0.0
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate < math.inf:
+        raise _bad(name, text, "a number of gigabytes per second above 0")
+    return rate
+
 
 
 def _either(words: tuple[str, ...]) -> str:
