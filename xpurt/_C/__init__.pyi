@@ -142,6 +142,9 @@ def set_device_costs(
 def set_preference(kind: str) -> str:
     """Sets this thread's preferred kind of device; returns the previous one."""
 
+def replica_counts(index: int) -> list[tuple[int, int, int, int]]:
+    """(bytes resident, moved to, moved from, evicted) of each device of xpu:index."""
+
 def exchange_lazy_copies(value: int) -> int:
     """Sets lazy copies of this thread: 1, 0, or -1 for the setting of the process.
     Returns the previous value."""
@@ -339,9 +342,11 @@ def end_explaining(
     copies, us of the work, us until it is done, is held back, timed calls, us that these
     took), ...]) of each op since `begin_explaining`."""
 
-def device_report() -> list[tuple[str, int, int, int, int, float, float, float, float]]:
+def device_report() -> list[
+    tuple[str, int, int, int, int, float, float, float, float, int]
+]:
     """(device, moves, bytes moved, shards of split ops, timed samples, us predicted for
-    these, us measured, us predicted for all, us gained by all)."""
+    these, us measured, us predicted for all, us gained by all, bytes evicted)."""
 
 def reset_device_report() -> None: ...
 def stop_builds() -> None:

@@ -25,7 +25,8 @@ void transfer(Copies& copies, size_t from_position, size_t to_position, Interval
   const Ordinal& devices = copies.on;
   ReplicaMemory& from = copies.by_position[from_position].memory;
   ReplicaMemory& to = copies.by_position[to_position].memory;
-  count_transfer(*devices.devices[to_position], range.size());
+  count_transfer(*devices.devices[from_position], *devices.devices[to_position],
+                 range.size());
   Uses before = to.uses.all();
   before.add(from.uses.written);
   const auto copied = [&](size_t position, void* into, const void* out_of) {
