@@ -53,7 +53,8 @@ def placement_of(
     remark = launch_remark(rank, spec, max_devices)
     if spec.decides_alone:
         return replace(whole, remark=remark)
-    devices = [device for ordinal in whole.ordinals for device in ordinal]
+    all_of_them = (device for ordinal in whole.ordinals for device in ordinal)
+    devices = list(dict.fromkeys(all_of_them))
     gpus = sum(each.kind == "gpu" for each in devices)
     if gpus and rank.count > gpus and rank.number == 0:
         warnings.warn(

@@ -13,6 +13,11 @@ namespace {
 
 std::atomic<size_t> entries{0};
 
+constexpr const char* kNoRoom =
+    " All operands of one op have to fit into the GPU's memory together. Make the op "
+    "smaller, or use the mapping \"AUTO\", under which the CPU computes what has no "
+    "room on a GPU.";
+
 void count_entries() {
   entries.store(table().copies.size() + table().freed_homes.size(),
                 std::memory_order_release);
@@ -172,7 +177,8 @@ void ensure_memory(Copies& copies, size_t position, Stream& stream) {
   TORCH_CHECK_WITH(OutOfMemoryError, copy.memory.pointer != nullptr,
                    "XPU out of memory: ", device.name, " has no room for a copy of ",
                    bytes, " bytes; ", pool(device).bytes_taken(),
-                   " bytes are held by other copies.");
+                   " bytes are held by other copies.",
+                   copies.on.overflows ? kNoRoom : "");
 }
 
 void fetch(Copies& copies, size_t position, Interval range, Stream& stream) {
