@@ -114,7 +114,7 @@ class RowAttempts {
   // False if the next tier has to run the call: the home device's driver refuses to
   // build a kernel of the row, or a kernel is still being built.
   bool run(torch::jit::Stack* stack) {
-    run_.device_id = on_.home_device().id;
+    run_.device_id = on_.working_device().id;
     bool repeated = false;
     for (;;) {
       const Attempt attempt = once(stack);
