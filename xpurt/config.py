@@ -9,6 +9,7 @@ before the package is imported.
 """
 
 import functools
+import math
 import os
 import re
 import warnings
@@ -16,7 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal, cast, get_args
 
 from xpurt.errors import ConfigError, nearest
 
@@ -25,6 +26,7 @@ KernelPolicy = Literal["auto", "sycl", "native"]
 CpuKernels = Literal["native", "sycl", "auto"]
 BackwardThread = Literal["caller", "device"]
 Accelerators = Literal["auto", "on", "off"]
+Overflow = Literal["off", "host"]
 VirtualGpu = Literal["off", "lenient", "coherent", "strict", "svm"]
 
 DEFAULT_MAX_DEVICES: Final = 16
@@ -45,6 +47,7 @@ VARIABLES: Final = (
     "XPURT_CPU_KERNELS",
     "XPURT_DETERMINISTIC",
     "XPURT_FALLBACK",
+    "XPURT_GPU_OVERFLOW",
     "XPURT_KERNEL_POLICY",
     "XPURT_LAZY_COPIES",
     "XPURT_LEARN",
@@ -58,9 +61,11 @@ VARIABLES: Final = (
     "XPURT_VIRTUAL_GPU_FP16",
     "XPURT_VIRTUAL_GPU_FP64",
     "XPURT_VIRTUAL_GPU_LIMITS",
+    "XPURT_VIRTUAL_GPU_LINK",
     "XPURT_VIRTUAL_GPU_MEMORY",
 )
 
+OVERFLOWS: Final[tuple[Overflow, ...]] = get_args(Overflow)  # the default is the first
 _CPU_KERNELS: Final = ("native", "sycl", "auto")  # the default is the first one
 _ON = ("1", "on", "true", "yes")
 _OFF = ("0", "off", "false", "no")
@@ -105,6 +110,8 @@ class Config:
         life of the process.
     fallback: ``XPURT_FALLBACK``, the reaction to an op that has to run on a copy in
         host memory: warn once per op, raise FallbackError, or stay silent.
+    gpu_overflow: ``XPURT_GPU_OVERFLOW``, where memory is under the mapping GPU that a
+        GPU has no room for: nowhere, or in the host's memory.
     kernel_policy: ``XPURT_KERNEL_POLICY``, the tier of an op: by cost, SYCL or oneDNN
         where there is one, or PyTorch's native CPU kernel.
     accelerators: ``XPURT_ACCELERATORS``, whether SYCL is made to list OpenCL's
@@ -114,6 +121,8 @@ class Config:
     virtual_gpu: ``XPURT_VIRTUAL_GPU``, a GPU for machines that have none.
     virtual_gpu_delay_us: ``XPURT_VIRTUAL_GPU_DELAY_US``, the microseconds added to
         each of its kernels.
+    virtual_gpu_link_gb_per_s: ``XPURT_VIRTUAL_GPU_LINK``, the rate of copies between
+        its memory and the host's; 0: as fast as the CPU copies.
     virtual_gpu_fp64: ``XPURT_VIRTUAL_GPU_FP64``, whether it has double precision.
     virtual_gpu_fp16: ``XPURT_VIRTUAL_GPU_FP16``, whether it computes in half precision.
     virtual_gpu_limits: ``XPURT_VIRTUAL_GPU_LIMITS``, what else it has less of, as in
@@ -148,11 +157,13 @@ class Config:
     mapping: str
     max_devices: int
     fallback: FallbackPolicy
+    gpu_overflow: Overflow
     kernel_policy: KernelPolicy
     accelerators: Accelerators
     usm_on_svm: bool
     virtual_gpu: VirtualGpu
     virtual_gpu_delay_us: int
+    virtual_gpu_link_gb_per_s: float
     virtual_gpu_fp64: bool
     virtual_gpu_fp16: bool
     virtual_gpu_limits: str
@@ -215,6 +226,7 @@ def read_config(env: Mapping[str, str]) -> Config:
             FallbackPolicy,
             _choice(env, "XPURT_FALLBACK", ("warn", "error", "silent")),
         ),
+        gpu_overflow=cast(Overflow, _choice(env, "XPURT_GPU_OVERFLOW", OVERFLOWS)),
         kernel_policy=cast(
             KernelPolicy,
             _choice(env, "XPURT_KERNEL_POLICY", ("auto", "sycl", "native")),
@@ -229,6 +241,7 @@ def read_config(env: Mapping[str, str]) -> Config:
         virtual_gpu_delay_us=_integer(
             env, "XPURT_VIRTUAL_GPU_DELAY_US", 0, 0, 60_000_000
         ),
+        virtual_gpu_link_gb_per_s=_rate(env, "XPURT_VIRTUAL_GPU_LINK"),
         virtual_gpu_fp64=_choice(env, "XPURT_VIRTUAL_GPU_FP64", ("1", "0")) == "1",
         virtual_gpu_fp16=_choice(env, "XPURT_VIRTUAL_GPU_FP16", ("1", "0")) == "1",
         virtual_gpu_limits=_limits(env),
@@ -378,6 +391,20 @@ def _integer(
     if not least <= number <= most:
         raise _bad(name, text, f"a whole number from {least} to {most}")
     return number
+
+
+def _rate(env: Mapping[str, str], name: str) -> float:
+    """The variable in gigabytes per second; 0 if it is not set."""
+    text = _text(env, name)
+    if not text:
+        return 0.0
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate < math.inf:
+        raise _bad(name, text, "a number of gigabytes per second above 0")
+    return rate
 
 
 def _text(env: Mapping[str, str], name: str) -> str:

@@ -109,3 +109,20 @@ for _ in range(4):
 print([here(t) for t in old], [here(t) for t in new])
 """
     ) == [str([False] * 5) + " " + str([True] * 5)]
+
+
+def test_statistics_and_report_have_what_was_evicted() -> None:
+    assert small(
+        """
+only("cpu"); many = [full(float(i)) for i in range(7)]
+torch.xpu.synchronize()
+only("gpu"); total = torch.zeros(1, device="xpu")
+for t in many: total.add_(t[:1])
+found = torch.xpu.memory_stats()
+prefix = f"replica_bytes.{devices[gpu].filter_string}."
+names = [key.removeprefix(prefix) for key in found if key.startswith("replica_bytes")]
+print(*(f"{name} {found[prefix + name] // mib}" for name in names))
+print([row.bytes_evicted // mib for row in xpurt.op_report().devices
+       if row.device == devices[gpu].name], "evicted" in str(xpurt.op_report()))
+"""
+    ) == ["evicted 8 moved_from 0 moved_to 28 resident 20", "[8] True"]

@@ -34,6 +34,15 @@ def test_each_rank_has_its_gpu_behind_all_ordinals() -> None:
     assert placed(SECOND, "GPU", two).ordinals == ((ARC_2,), (ARC_2,))
 
 
+def test_under_overflow_each_rank_has_its_gpu_and_the_host() -> None:
+    spec = parse("GPU", overflow="host")
+    whole = place("GPU", (ARC, ARC_2, CPU), overflow="host")
+    for rank, gpu in ((FIRST, ARC), (SECOND, ARC_2)):
+        placement = placement_of(rank, spec, whole, 16)
+        assert placement.ordinals == ((gpu, CPU),) * 2
+        assert placement.homes == (1, 1)
+
+
 def test_the_mapping_cpu_has_an_ordinal_per_rank() -> None:
     assert placed(LocalRank(1, 3), "CPU").ordinals == ((CPU,),) * 3
 

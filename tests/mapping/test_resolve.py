@@ -26,10 +26,11 @@ def place(
     *,
     only: list[str] | None = None,
     partition: Partition | None = None,
+    overflow: str | None = None,
     max_devices: int = 16,
 ) -> Placement:
     return resolve(
-        parse(mapping, only, partition),
+        parse(mapping, only, partition, overflow),
         devices,
         split=split_as_requested,
         max_devices=max_devices,
@@ -271,6 +272,21 @@ def test_auto_restricted_to_nothing() -> None:
 def test_more_ordinals_than_pytorch_was_told() -> None:
     with pytest.raises(MappingError, match=r"gives 8 ordinals.*at most 4"):
         place("explicit", (CPU,), partition=8, max_devices=4)
+
+
+def test_under_overflow_each_gpu_has_the_host_as_home() -> None:
+    placement = place("GPU", overflow="host")
+    assert placement.ordinals == ((ARC, CPU), (ARC_2, CPU), (NVIDIA, CPU))
+    assert placement.homes == (1, 1, 1)
+    # An integrated GPU is not the home, and devices= names GPUs alone.
+    integrated = replace(ARC, host_accessible=True, system_usm=True)
+    assert place("GPU", (integrated, CPU), overflow="host").homes == (1,)
+    assert place("GPU", only=["cuda:gpu"], overflow="host").ordinals == ((NVIDIA, CPU),)
+
+
+def test_overflow_wants_a_cpu_device() -> None:
+    with pytest.raises(MappingError, match=r'wants a CPU device.*overflow="off"'):
+        place("GPU", (ARC, FPGA), overflow="host")
 
 
 def test_more_devices_behind_one_ordinal_than_may_be() -> None:

@@ -3,6 +3,7 @@
 import gc
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -128,10 +129,10 @@ def test_a_failed_change_keeps_the_old_mapping(arguments: dict[str, object]) -> 
 def test_a_placement_that_cannot_be_installed_keeps_the_old_mapping() -> None:
     real = _C.install_placement
 
-    def refuse_auto(name: str, ordinals: list[list[int]], remark: str) -> None:
+    def refuse_auto(name: str, *rest: Any) -> None:
         if name == "AUTO":
             raise RuntimeError("no context for it")
-        real(name, ordinals, remark)
+        real(name, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_C, "install_placement", refuse_auto)

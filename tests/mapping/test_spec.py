@@ -68,6 +68,26 @@ def test_unknown_mappings(text: str, message: str) -> None:
         parse(text)
 
 
+@pytest.mark.parametrize("overflow", ["host", "HOST"])
+def test_overflow(overflow: str) -> None:
+    assert parse("GPU", overflow=overflow) == MappingSpec("GPU", overflow="host")
+    assert str(parse("GPU", overflow=overflow)) == '"GPU", overflow="host"'
+    assert parse("AUTO", overflow="off") == parse("AUTO")
+
+
+@pytest.mark.parametrize("mapping", ["CPU", "AUTO", "AUTO:GPU", "explicit"])
+def test_overflow_belongs_to_the_mapping_gpu(mapping: str) -> None:
+    with pytest.raises(ValueError, match='belongs to the mapping "GPU"'):
+        parse(mapping, overflow="host")
+
+
+def test_an_unknown_overflow() -> None:
+    with pytest.raises(ValueError, match=r'did you mean "host".*off or host'):
+        parse("GPU", overflow="hosts")
+    with pytest.raises(TypeError, match="overflow= wants a word"):
+        parse("GPU", overflow=True)  # type: ignore[arg-type]
+
+
 def test_a_mapping_is_a_string() -> None:
     with pytest.raises(TypeError, match="not NoneType"):
         parse(None)  # type: ignore[arg-type]

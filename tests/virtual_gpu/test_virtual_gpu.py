@@ -167,6 +167,39 @@ def test_delay_passes_on_the_device_not_on_the_host(order: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_the_link_limits_copies_between_host_and_device(mode: str) -> None:
+    """At 0.1 GB/s 4 MB take 40 ms in either direction; a copy within the device does not
+    take the link, nor does one of the CPU device."""
+    seen = on_gpu(
+        """
+        import json, time
+        from sycl_device import Device
+        gpu, cpu, N = Device("gpu"), Device("cpu"), 1_000_000
+        there, other = gpu.allocate(N), gpu.allocate(N)
+        host, at_cpu = gpu.allocate(N, "host"), cpu.allocate(N)
+        def seconds(device, to, source):
+            device.copy(to, source, N)
+            begin, busy = time.perf_counter(), time.process_time()
+            assert device.copy(to, source, N)
+            return time.perf_counter() - begin, time.process_time() - busy
+        gpu.fill(host, 0, N), gpu.fill(other, 0, N)
+        seen = [seconds(gpu, there, host), seconds(gpu, host, there)]
+        none = [min(seconds(*each)[0] for _ in range(5))
+                for each in ((gpu, there, other), (cpu, at_cpu, host))]
+        print(json.dumps([seen, none, gpu.download(there, 1)]))
+        """,
+        mode,
+        LINK="0.1",
+    )
+    assert isinstance(seen, list)
+    over_the_link, others, values = seen
+    assert all(seconds >= 0.04 for seconds, _ in over_the_link)
+    assert all(busy < 0.03 for _, busy in over_the_link)
+    assert all(seconds < 0.02 for seconds in others)
+    assert values == [0.0]
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_memory_is_limited(mode: str) -> None:
     seen = on_gpu(
         """

@@ -140,6 +140,7 @@ def test_too_late_is_an_error(driver: str | None) -> None:
     [
         ("delay_us=-1", "ValueError: delay_us=-1"),
         ("memory_bytes=0", "ValueError: memory_bytes=0"),
+        ("link_gb_per_s=0", "ValueError: link_gb_per_s=0"),
     ],
 )
 def test_numbers_out_of_range(call: str, message: str) -> None:
@@ -162,6 +163,10 @@ def test_numbers_out_of_range(call: str, message: str) -> None:
         (
             {"XPURT_VIRTUAL_GPU": "1", "XPURT_VIRTUAL_GPU_MEMORY": "-1"},
             'XPURT_VIRTUAL_GPU_MEMORY="-1" is not possible',
+        ),
+        (
+            {"XPURT_VIRTUAL_GPU": "1", "XPURT_VIRTUAL_GPU_LINK": "fast"},
+            'XPURT_VIRTUAL_GPU_LINK="fast" is not possible',
         ),
     ],
 )

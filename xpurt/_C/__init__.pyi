@@ -19,10 +19,13 @@ def set_placement_resolver(resolver: Callable[[], object]) -> None:
     """
 
 def install_placement(
-    mapping: str, ordinals: Sequence[Sequence[int]], remark: str = ""
+    mapping: str,
+    ordinals: Sequence[Sequence[int]],
+    remark: str = "",
+    overflows: bool = False,
 ) -> None:
     """Installs the ``sycl::device`` objects at these addresses, which are copied, by
-    ordinal. `remark`: see `xpurt.mapping.Placement`."""
+    ordinal. `remark`, `overflows`: see `xpurt.mapping.Placement`."""
 
 def check_locks(on: bool) -> None:
     """Whether a lock that is taken out of order raises RuntimeError. See host/mutex.h."""
@@ -139,6 +142,9 @@ def set_device_costs(
 ) -> None:
     """Rows of `xpurt.mapping.auto.DeviceCost.row`, by position in the ordinal."""
 
+def replica_counts(index: int) -> list[tuple[int, int, int, int]]:
+    """(bytes resident, moved to, moved from, evicted) of each device of xpu:index."""
+
 def set_preference(kind: str) -> str:
     """Sets this thread's preferred kind of device; returns the previous one."""
 
@@ -167,6 +173,10 @@ def lender_of(tensor: Tensor) -> Tensor | None:
 
 def host_reads(index: int) -> bool:
     """Whether the host reads and writes the memory of xpu:index in place."""
+
+def host_computes(index: int) -> bool:
+    """Whether it is also meant to compute there: no GPU does the work, as it does if
+    the mapping overflows."""
 
 def is_host(index: int) -> bool:
     """Whether xpu:index is one CPU device, whose memory the host reads in place."""
@@ -339,9 +349,11 @@ def end_explaining(
     copies, us of the work, us until it is done, is held back, timed calls, us that these
     took), ...]) of each op since `begin_explaining`."""
 
-def device_report() -> list[tuple[str, int, int, int, int, float, float, float, float]]:
+def device_report() -> list[
+    tuple[str, int, int, int, int, float, float, float, float, int]
+]:
     """(device, moves, bytes moved, shards of split ops, timed samples, us predicted for
-    these, us measured, us predicted for all, us gained by all)."""
+    these, us measured, us predicted for all, us gained by all, bytes evicted)."""
 
 def reset_device_report() -> None: ...
 def stop_builds() -> None:

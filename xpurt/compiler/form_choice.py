@@ -69,7 +69,7 @@ class FormChoice:
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
         if self.kernels is None:
             return self.native(inputs)
-        if not _C.learns() or not _C.host_reads(self.index):
+        if not _C.learns() or not _C.host_computes(self.index):
             return self._without_times(inputs)
         with self._one_thread:
             forms = self._forms_of(inputs)
@@ -85,7 +85,9 @@ class FormChoice:
     def _without_times(self, inputs: list[Any]) -> Sequence[Any]:
         """Results repeat bit for bit, an XPU graph is recorded, or the mapping changed
         to one whose memory the host does not read."""
-        must = torch.xpu.is_current_stream_capturing() or not _C.host_reads(self.index)
+        must = torch.xpu.is_current_stream_capturing() or not _C.host_computes(
+            self.index
+        )
         return (self.kernels if must else self.native)(inputs)
 
     def _forms_of(self, inputs: list[Any]) -> _C.TwoForms:

@@ -177,6 +177,8 @@ def _why_not_host(ordinals: set[int], graph: torch.fx.GraphModule) -> str:
     for index in ordinals:
         if not _C.host_reads(index):
             return f"the host can't read the memory of xpu:{index}"
+        if not _C.host_computes(index):
+            return f"the GPU of xpu:{index} does the work"
     if name := host_graph.group_without_cpu(graph):
         return f'the process group "{name}" has no backend for CPU tensors'
     return host_code.why_none()

@@ -47,6 +47,7 @@ class DeviceRow:
         ops before the end of the best device alone, as predicted; negative: a loss.
     timed, predicted_ms, measured_ms: the calls that the scheduler learned from, their
         predicted time, and their measured time.
+    bytes_evicted: bytes of copies that the device had no room for any more.
     """
 
     device: str
@@ -59,6 +60,7 @@ class DeviceRow:
     timed: int
     predicted_ms: float
     measured_ms: float
+    bytes_evicted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ _DEVICE_HEADINGS = (
     ">ops",
     ">host ms",
     ">moved",
+    ">evicted",
     ">split",
     ">busy ms",
     ">gained ms",
@@ -131,6 +134,7 @@ def _device_cells(rows: Iterable[DeviceRow]) -> Iterator[tuple[str, ...]]:
             f"{row.ops:,}",
             f"{row.time_ms:.1f}",
             size(row.bytes_moved),
+            size(row.bytes_evicted),
             f"{row.split_ops:,}",
             f"{row.busy_ms:.1f}",
             f"{row.gained_ms:+.1f}",
@@ -190,6 +194,7 @@ def _devices(rows: Sequence[OpRow]) -> tuple[DeviceRow, ...]:
             timed=timed,
             predicted_ms=predicted_us / 1e3,
             measured_ms=measured_us / 1e3,
+            bytes_evicted=evicted,
         )
         for (
             device,
@@ -201,5 +206,6 @@ def _devices(rows: Sequence[OpRow]) -> tuple[DeviceRow, ...]:
             measured_us,
             busy_us,
             gained_us,
+            evicted,
         ) in (_C.device_report())
     )

@@ -30,10 +30,11 @@ from xpurt.mapping.requests import (
     first_mapping,
     placement_for_rank,
     placement_of_process,
+    request,
     requested_mapping,
 )
 from xpurt.mapping.resolve import Placement, devices_named
-from xpurt.mapping.spec import MappingSpec, parse
+from xpurt.mapping.spec import MappingSpec
 from xpurt.mapping.usability import UnusableDevice, remarks
 from xpurt.startup import accelerator, extension, first_use, launch
 from xpurt.startup.extras import tool
@@ -132,6 +133,7 @@ def set_xpu_mapping(
     *,
     devices: str | Iterable[str] | None = None,
     partition: int | Sequence[int] | str | None = None,
+    overflow: str | None = None,
 ) -> None:
     """Puts physical devices behind the xpu ordinals, at once.
 
@@ -144,12 +146,14 @@ def set_xpu_mapping(
         kind are given; else it counts the `physical_devices()` that match the rest.
     partition: splits each root device: a number of equal parts, a list of compute
         units per part, or "numa". Each part counts as a device.
+    overflow: under "GPU", "host" has what a GPU has no room for in the host's memory;
+        "off" has nothing there; None is what XPURT_GPU_OVERFLOW says.
 
     Setting the mapping that is already set does nothing. Raises MappingError if the
     devices cannot give what is requested, and while xpu tensors are alive; the old
     mapping then stays.
     """
-    spec = parse(mapping, devices, partition)
+    spec = request(mapping, devices, partition, overflow)
     with _lock:
         _change(spec)
 
@@ -166,6 +170,7 @@ def xpu_mapping(
     *,
     devices: str | Iterable[str] | None = None,
     partition: int | Sequence[int] | str | None = None,
+    overflow: str | None = None,
 ) -> Iterator[Placement]:
     """`set_xpu_mapping` for the length of a ``with``; yields the placement.
 
@@ -173,7 +178,7 @@ def xpu_mapping(
     xpu tensors that were made inside are still alive: MappingError, or a note on the
     exception that is being raised.
     """
-    spec = parse(mapping, devices, partition)
+    spec = request(mapping, devices, partition, overflow)
     with _lock:
         before = _installed
         inside = _change(spec)
@@ -334,7 +339,8 @@ def _install(spec: MappingSpec, placement: Placement) -> _Installed:
     addresses = [[d.address for d in ordinal] for ordinal in placement.ordinals]
     kernels.register()
     try:
-        _C.install_placement(placement.mapping, addresses, placement.remark)
+        facts = placement.mapping, addresses, placement.remark, placement.overflows
+        _C.install_placement(*facts)
         # Otherwise opened at the first use: that may be in a forked child.
         if not _devices.survive_fork():
             _C.open_placement()

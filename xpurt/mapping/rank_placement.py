@@ -53,7 +53,9 @@ def placement_of(
     remark = launch_remark(rank, spec, max_devices)
     if spec.decides_alone:
         return replace(whole, remark=remark)
-    devices = [device for ordinal in whole.ordinals for device in ordinal]
+    # The leads come first, then the devices that several ordinals may share.
+    by_position = zip(*whole.ordinals, strict=True)
+    devices = list(dict.fromkeys(each for column in by_position for each in column))
     gpus = sum(each.kind == "gpu" for each in devices)
     if gpus and rank.count > gpus and rank.number == 0:
         warnings.warn(

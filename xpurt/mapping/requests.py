@@ -2,9 +2,11 @@
 launcher."""
 
 import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from xpurt.config import config
-from xpurt.errors import MappingError
+from xpurt.errors import ConfigError, MappingError
 from xpurt.mapping import devices as _devices
 from xpurt.mapping.devices import physical_devices, unusable_devices
 from xpurt.mapping.rank_placement import default_mapping, placement_of
@@ -21,11 +23,33 @@ _split = functools.cache(_devices.split)
 
 
 def requested_mapping() -> MappingSpec:
-    """What XPURT_MAPPING names. Raises MappingError if it is no mapping."""
+    """What XPURT_MAPPING names. Raises MappingError if it is no mapping, and ConfigError
+    if XPURT_GPU_OVERFLOW has no meaning under it."""
     try:
-        return parse(config().mapping or DEFAULT)
+        spec = request(config().mapping or DEFAULT)
     except MappingError as error:
         raise MappingError(f"XPURT_MAPPING: {error}") from None
+    if config().gpu_overflow != "off" and config().mapping and spec.name != "GPU":
+        raise ConfigError(
+            f'XPURT_GPU_OVERFLOW="{config().gpu_overflow}" belongs to the mapping "GPU", '
+            f'and XPURT_MAPPING is "{config().mapping}". Set XPURT_MAPPING=GPU, or unset '
+            "XPURT_GPU_OVERFLOW."
+        )
+    return spec
+
+
+def request(
+    mapping: str = DEFAULT,
+    devices: str | Iterable[str] | None = None,
+    partition: int | Sequence[int] | str | None = None,
+    overflow: str | None = None,
+) -> MappingSpec:
+    """The spec for the arguments of `set_xpu_mapping`, which XPURT_GPU_OVERFLOW
+    completes. Raises as `parse` does."""
+    spec = parse(mapping, devices, partition, overflow)
+    if spec.name == "GPU" and overflow is None:
+        return replace(spec, overflow=config().gpu_overflow)
+    return spec
 
 
 def placement_for_rank(rank: launch.LocalRank) -> Placement:
@@ -40,7 +64,7 @@ def first_mapping(rank: launch.LocalRank | None) -> MappingSpec:
     spec = requested_mapping()
     if config().mapping or rank is None:
         return spec
-    return parse(default_mapping(physical_devices()))
+    return request(default_mapping(physical_devices()))
 
 
 def placement_of_process(spec: MappingSpec, rank: launch.LocalRank | None) -> Placement:

@@ -17,9 +17,10 @@ class Placement:
     """Which physical devices stand behind which ordinal.
 
     mapping: the request, as ``set_xpu_mapping`` takes it.
-    ordinals: the devices of xpu:0, xpu:1, ...; more than one each only under AUTO.
-        The first device of an ordinal is its lead.
+    ordinals: the devices of xpu:0, xpu:1, ...; more than one each only under AUTO, and
+        if the mapping overflows. The first device of an ordinal is its lead.
     remark: what an error about an ordinal that it does not have adds.
+    overflows: each ordinal has a GPU that does the work, and a CPU device as home.
     homes: for each ordinal the position of the device that holds the home copies: the
         first one whose memory the host can access, else the lead.
     """
@@ -27,9 +28,12 @@ class Placement:
     mapping: str
     ordinals: tuple[tuple[PhysicalDevice, ...], ...]
     remark: str = ""
+    overflows: bool = False
 
     @property
     def homes(self) -> tuple[int, ...]:
+        if self.overflows:
+            return tuple(len(devices) - 1 for devices in self.ordinals)
         return tuple(
             next((i for i, d in enumerate(devices) if d.host_accessible), 0)
             for devices in self.ordinals
@@ -120,7 +124,23 @@ def _resolve(
             "Under torchrun leave both out: each rank gets its part by itself."
         )
     _check_count(spec, len(chosen), "ordinals", max_devices)
+    if spec.overflow == "host":
+        home = _home(spec, devices)
+        pairs = tuple((device, home) for device in chosen)
+        return Placement(spec.mapping, pairs, overflows=True)
     return Placement(spec.mapping, tuple((device,) for device in chosen))
+
+
+def _home(spec: MappingSpec, devices: Sequence[PhysicalDevice]) -> PhysicalDevice:
+    """The CPU device whose memory takes what a GPU has no room for."""
+    home = next((d for d in devices if d.kind == "cpu" and d.host_accessible), None)
+    if home is None:
+        raise MappingError(
+            f"mapping {spec} wants a CPU device for the host's memory; found "
+            f'{_found(devices)}. Install the package intel-opencl-rt, or use "GPU" '
+            'with overflow="off".'
+        )
+    return home
 
 
 def devices_named(

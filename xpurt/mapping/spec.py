@@ -6,6 +6,7 @@ Everything here turns text into data; no device is used. A request is written as
                these only and in this order, "AUTO:-GPU" takes all but these
     devices    SYCL filter strings: "gpu", "opencl:cpu:0", "level_zero:gpu:1"
     partition  n (equal parts), [a, b, ...] (compute units per part) or "numa"
+    overflow   "off" or, under GPU, "host"
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from xpurt.arguments import wrong_type
+from xpurt.config import OVERFLOWS, Overflow
 from xpurt.errors import MappingError, nearest
 
 MappingName = Literal["explicit", "CPU", "GPU", "AUTO"]
@@ -49,6 +51,7 @@ class MappingSpec:
     exclude: under AUTO the devices to leave out.
     devices: the filters of ``devices=``; empty takes all.
     partition: a number of equal parts, compute units per part, or "numa".
+    overflow: under GPU, where memory is that a GPU has no room for.
     """
 
     name: MappingName = "AUTO"
@@ -56,6 +59,7 @@ class MappingSpec:
     exclude: tuple[DeviceFilter, ...] = ()
     devices: tuple[DeviceFilter, ...] = ()
     partition: Partition | None = None
+    overflow: Overflow = "off"
 
     @property
     def decides_alone(self) -> bool:
@@ -79,6 +83,8 @@ class MappingSpec:
         if self.partition is not None:
             parts = self.partition
             text += f", partition={list(parts) if isinstance(parts, tuple) else parts}"
+        if self.overflow != "off":
+            text += f', overflow="{self.overflow}"'
         return text
 
 
@@ -86,11 +92,12 @@ def parse(
     mapping: str = "AUTO",
     devices: str | Iterable[str] | None = None,
     partition: int | Sequence[int] | str | None = None,
+    overflow: str | None = None,
 ) -> MappingSpec:
     """The spec for the arguments of ``set_xpu_mapping``.
 
-    Raises MappingError on unknown words and impossible numbers, TypeError on
-    arguments of another type.
+    Raises MappingError on unknown words and impossible numbers, ValueError for an
+    overflow that is unknown or not under GPU, TypeError on arguments of another type.
     """
     if not isinstance(mapping, str):
         raise TypeError(f"mapping must be a string, not {type(mapping).__name__}")
@@ -106,7 +113,12 @@ def parse(
             )
         include, exclude = _members(mapping, tail)
     return MappingSpec(
-        name, include, exclude, _parse_devices(devices), _parse_partition(partition)
+        name,
+        include,
+        exclude,
+        _parse_devices(devices),
+        _parse_partition(partition),
+        _parse_overflow(overflow, name),
     )
 
 
@@ -249,6 +261,26 @@ def _parse_partition(
             "and a part at least one compute unit."
         )
     return partition if isinstance(partition, int) else tuple(counts)
+
+
+def _parse_overflow(overflow: str | None, name: MappingName) -> Overflow:
+    if overflow is None:
+        return "off"
+    if not isinstance(overflow, str):
+        raise wrong_type("overflow=", "a word", overflow, 'Write overflow="host".')
+    for known in OVERFLOWS:
+        if overflow.lower() == known and (known == "off" or name == "GPU"):
+            return known
+    if overflow.lower() in OVERFLOWS:
+        raise ValueError(
+            f'overflow="{overflow}" belongs to the mapping "GPU", and "{name}" was given. '
+            'Use set_xpu_mapping("GPU", overflow="host"), or leave it out: under "AUTO" '
+            "what has no room on a device is in the host's memory anyway."
+        )
+    raise ValueError(
+        f'overflow="{overflow}" is unknown{_suggest(overflow, OVERFLOWS)} It may be '
+        f"{' or '.join(OVERFLOWS)}."
+    )
 
 
 def _member(one: DeviceFilter) -> str:

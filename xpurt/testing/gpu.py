@@ -14,6 +14,7 @@ def virtual_gpu(
     limits: str = "",
     coherent: bool = False,
     svm: bool = False,
+    link_gb_per_s: float | None = None,
 ) -> None:
     """Gives this process, and the processes it starts, a simulated GPU.
 
@@ -52,13 +53,14 @@ def virtual_gpu(
     host's memory: its kernels take any pointer, and nothing is refused. ``svm=True``
     makes it a GPU whose OpenCL driver has coarse-grained shared virtual memory (SVM) and
     no unified shared memory, as those of several vendors; xpurt runs on it by its layer
-    for such drivers (``XPURT_USM_ON_SVM``).
+    for such drivers (``XPURT_USM_ON_SVM``). ``link_gb_per_s`` limits copies between its
+    memory and the host's to this rate in gigabytes per second.
 
     It cannot reproduce a real GPU's speed, its driver's bugs, and errors of its
     compiler.
 
     Raises RuntimeError if SYCL has already listed devices in this process, and
-    ValueError for a negative delay, a memory of 0 bytes, an unknown limit, or
+    ValueError for a negative delay, a memory of 0 bytes, a link of 0, an unknown limit, or
     ``coherent`` with ``svm``.
     """
     layer.activate(
@@ -70,6 +72,7 @@ def virtual_gpu(
         limits=limits,
         coherent=coherent,
         svm=svm,
+        link_gb_per_s=link_gb_per_s,
     )
     if svm:
         usm_on_svm.activate()

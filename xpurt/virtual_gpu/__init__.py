@@ -9,6 +9,7 @@ inherit them.
 |---|---|
 | ``XPURT_VIRTUAL_GPU`` | ``strict``, ``lenient``, ``1`` (lenient), ``coherent``, ``svm``; ``off`` or ``0``: none |
 | ``XPURT_VIRTUAL_GPU_DELAY_US`` | added to each kernel, in microseconds |
+| ``XPURT_VIRTUAL_GPU_LINK`` | of copies to and from its memory, in gigabytes per second |
 | ``XPURT_VIRTUAL_GPU_MEMORY`` | memory of the device in bytes; 0: as much as the CPU |
 | ``XPURT_VIRTUAL_GPU_FP64`` | ``0``: a device without doubles |
 | ``XPURT_VIRTUAL_GPU_FP16`` | ``0``: a device without arithmetic in half precision |
@@ -17,6 +18,7 @@ inherit them.
 """
 
 import ctypes
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,6 +49,7 @@ def activate(
     limits: str = "",
     coherent: bool = False,
     svm: bool = False,
+    link_gb_per_s: float | None = None,
 ) -> None:
     """Adds the virtual GPU to this process and its children, before the first device
     use.
@@ -61,7 +64,9 @@ def activate(
     ``local_memory=16384`` (bytes), ``vector_width=1`` (floats). ``coherent`` makes it an
     integrated GPU, whose kernels use any memory of the host; it refuses nothing, whatever
     ``strict`` is. ``svm`` makes it a GPU without unified shared memory, which SYCL can use
-    only with ``xpurt.usm_on_svm``; it is strict, whatever ``strict`` is.
+    only with ``xpurt.usm_on_svm``; it is strict, whatever ``strict`` is. ``link_gb_per_s``
+    is the rate in gigabytes per second that copies between its memory and the host's
+    have at most (None: as fast as the CPU copies).
 
     Raises ValueError for numbers out of range, and for ``coherent`` with ``svm``.
     Raises RuntimeError if SYCL has already queried the devices in this process, which
@@ -91,6 +96,18 @@ def activate(
         raise ValueError(
             f"memory_bytes={memory_bytes}: a device has memory; None is the CPU's"
         )
+    if link_gb_per_s is not None:
+        check_type(
+            "virtual_gpu(link_gb_per_s=)",
+            link_gb_per_s,
+            int | float,
+            "gigabytes per second",
+            "Give a number.",
+        )
+        if not 0 < link_gb_per_s < math.inf:
+            raise ValueError(
+                f"link_gb_per_s={link_gb_per_s}: a link copies more than 0 bytes"
+            )
     check_type(
         "virtual_gpu(limits=)",
         limits,
@@ -106,6 +123,7 @@ def activate(
     wanted = {
         "XPURT_VIRTUAL_GPU": next(mode for mode, is_on in modes.items() if is_on),
         "XPURT_VIRTUAL_GPU_DELAY_US": str(delay_us),
+        "XPURT_VIRTUAL_GPU_LINK": "" if link_gb_per_s is None else str(link_gb_per_s),
         "XPURT_VIRTUAL_GPU_MEMORY": str(memory_bytes or 0),
         "XPURT_VIRTUAL_GPU_FP64": "1" if fp64 else "0",
         "XPURT_VIRTUAL_GPU_FP16": "1" if fp16 else "0",
@@ -144,6 +162,7 @@ def activate_from_environment() -> None:
             limits=requested.virtual_gpu_limits,
             coherent=requested.virtual_gpu == "coherent",
             svm=requested.virtual_gpu == "svm",
+            link_gb_per_s=requested.virtual_gpu_link_gb_per_s or None,
         )
 
 
@@ -200,6 +219,7 @@ def _settings(environment: Mapping[str, str]) -> tuple[object, ...]:
     return (
         found.virtual_gpu,
         found.virtual_gpu_delay_us,
+        found.virtual_gpu_link_gb_per_s,
         found.virtual_gpu_memory_bytes,
         found.virtual_gpu_fp64,
         found.virtual_gpu_fp16,

@@ -42,7 +42,7 @@ def names(initialize: Callable[[], None]) -> dict[str, Any]:
         "_xpu_graph_pool_handle": _C.graph_pool_handle,
         # memory
         "_xpu_emptyCache": _C.empty_cache,
-        "_xpu_memoryStats": _C.memory_stats,
+        "_xpu_memoryStats": memory.memory_stats,
         "_xpu_resetPeakMemoryStats": _C.reset_peak_memory_stats,
         "_xpu_resetAccumulatedMemoryStats": _C.reset_accumulated_memory_stats,
         "_xpu_getMemoryInfo": _C.memory_info,

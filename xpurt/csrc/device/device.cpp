@@ -31,6 +31,7 @@ struct Resolved {
   std::string mapping;
   std::string remark;
   uint64_t epoch;
+  bool overflows;
   std::vector<std::vector<sycl::device>> ordinals;
 };
 
@@ -133,12 +134,21 @@ PhysicalDevice& physical_device(const sycl::device& device) {
   return *known.back();
 }
 
-Ordinal make_ordinal(const std::vector<sycl::device>& devices) {
+// Note [Overflow]
+// ~~~~~~~~~~~~~~~
+// Under the mapping GPU a model may be larger than the GPU's memory. On request, an
+// ordinal then has two devices, as under AUTO: the GPU first, and a CPU device. All
+// memory is at home, which is the CPU device's, and the GPU works on replicas: what it
+// uses is copied there, and evicted where it has no room (Note [Eviction]). The devices
+// are not compared: the GPU runs what it can, and home only the rest.
+Ordinal make_ordinal(const std::vector<sycl::device>& devices, bool overflows) {
   Ordinal result;
+  result.overflows = overflows;
   for (const sycl::device& device : devices) {
     result.devices.push_back(&physical_device(device));
   }
-  for (size_t i = 0; i < result.devices.size(); ++i) {
+  // A GPU that the host can read is no home under overflow: its memory may be small.
+  for (size_t i = overflows ? 1 : 0; i < result.devices.size(); ++i) {
     if (result.devices[i]->host_accessible) {
       result.home = i;
       break;
@@ -148,14 +158,15 @@ Ordinal make_ordinal(const std::vector<sycl::device>& devices) {
 }
 
 bool are_same(const Ordinal& one, const Ordinal& other) {
-  return one.devices == other.devices;  // the home follows from the devices
+  // The home follows from these.
+  return one.devices == other.devices && one.overflows == other.overflows;
 }
 
 // Returns an equal earlier placement if there is one, or else a new one.
 Placement& placement_of(const Resolved& resolved) {
   std::vector<Ordinal> ordinals;
   for (const auto& devices : resolved.ordinals) {
-    ordinals.push_back(make_ordinal(devices));
+    ordinals.push_back(make_ordinal(devices, resolved.overflows));
   }
   for (auto& known : table().placements) {
     if (known->mapping != resolved.mapping || known->remark != resolved.remark ||
@@ -203,7 +214,7 @@ void set_placement_resolver(std::function<void()> resolver) {
 
 void install_placement(const std::string& mapping,
                        const std::vector<std::vector<DevicePointer>>& ordinals,
-                       const std::string& remark) {
+                       const std::string& remark, bool overflows) {
   check_fork();
   const int most = guard_device_count();
   TORCH_CHECK_VALUE(!ordinals.empty() && ordinals.size() <= static_cast<size_t>(most),
@@ -212,7 +223,7 @@ void install_placement(const std::string& mapping,
   std::lock_guard<Mutex> lock(table().mutex);
   TORCH_CHECK(installed.load() == nullptr && !table().resolved,
               "a placement is installed already");
-  Resolved made{mapping, remark, 0, {}};
+  Resolved made{mapping, remark, 0, overflows, {}};
   for (const auto& pointers : ordinals) {
     // Sets of an ordinal's devices are words with a bit per device.
     TORCH_CHECK_VALUE(!pointers.empty() && pointers.size() <= kMaxDevices,

@@ -48,9 +48,14 @@ struct PhysicalDevice {
 
 struct Ordinal {
   std::vector<PhysicalDevice*> devices;
-  size_t home = 0;  // position in `devices` of the device that holds home copies
+  size_t home = 0;         // position in `devices` of the device that holds home copies
+  bool overflows = false;  // see Note [Overflow]
 
   PhysicalDevice& home_device() const { return *devices[home]; }
+  // The device that runs what is not compared on several.
+  PhysicalDevice& working_device() const {
+    return overflows ? *devices.front() : home_device();
+  }
   // Whether it is one CPU device, whose memory the host reads in place.
   bool is_host() const {
     return devices.size() == 1 && home_device().is_cpu && home_device().host_accessible;
@@ -87,7 +92,7 @@ using DevicePointer = uintptr_t;  // address of a sycl::device
 void set_placement_resolver(std::function<void()> resolver);
 void install_placement(const std::string& mapping,
                        const std::vector<std::vector<DevicePointer>>& ordinals,
-                       const std::string& remark);
+                       const std::string& remark, bool overflows = false);
 // Removes the placement, and returns true. If `in_use` returns true, the placement
 // stays, and this returns false. `in_use` is called when no thread can begin to use the
 // placement. See Note [Use and change].

@@ -51,7 +51,7 @@ struct Copy {
 bool stays_here(const Copy& copy) {
   if (is_on_shard()) return true;
   const Ordinal& on = ordinal(copy.index);
-  return (on.devices.size() == 1 || !has_preference()) &&
+  return (on.devices.size() == 1 || !has_preference(on)) &&
          is_valid_on(*copy.source.storage().unsafeGetStorageImpl(), on.home);
 }
 
@@ -188,7 +188,7 @@ void copy_within_ordinal(const Copy& copy) {
                      !copy.self.is_alias_of(copy.source) && !lazy;
   // The host never runs captured work.
   const bool idle = current_stream(copy.index).idle() && !is_capturing(copy.index);
-  const bool by_host = idle && host_reads(copy.index) && shard_position() < 0;
+  const bool by_host = idle && host_computes(copy.index) && shard_position() < 0;
   if (dense && !by_host && stays_here(copy)) {
     copy_on_queue(copy);
   } else if (copy_half_parts(copy)) {

@@ -72,7 +72,7 @@ bool can_repeat(const DeviceFailure& failure, const RowKernel& row, const Ordina
 BuildWaits waits_of(const OpRecord& record, const RowChoice& choice,
                     c10::DeviceIndex index) {
   const bool hurries = ordinal(index).devices.size() > 1 &&
-                       choice.decision.has_value() && !has_preference() &&
+                       choice.decision.has_value() && !has_preference(ordinal(index)) &&
                        kernel_policy() == KernelPolicy::automatic &&
                        !is_deterministic() && choice.row->is_repeatable();
   if (!hurries) return {};
@@ -114,7 +114,7 @@ class RowAttempts {
   // False if the next tier has to run the call: the home device's driver refuses to
   // build a kernel of the row, or a kernel is still being built.
   bool run(torch::jit::Stack* stack) {
-    run_.device_id = on_.home_device().id;
+    run_.device_id = on_.working_device().id;
     bool repeated = false;
     for (;;) {
       const Attempt attempt = once(stack);
@@ -143,8 +143,10 @@ class RowAttempts {
       return Attempt::done;
     } catch (const c10::OutOfMemoryError&) {
       // Under AUTO the home device may have room if another one has not. A call that
-      // may have written to its operands is not repeated: they may have changed.
-      if (!has_others_ || is_home_alone() || !row.is_repeatable()) throw;
+      // may have written to its operands is not repeated: they may have changed. Nor is
+      // one under overflow, where work stays on the GPU.
+      const bool may_repeat = has_others_ && !on_.overflows && row.is_repeatable();
+      if (!may_repeat || is_home_alone()) throw;
     } catch (const KernelIsBuilding& building) {
       if (!choice_.decision.has_value()) throw;
       if (record_building(*choice_.decision, current_stream(index_), building.device)) {

@@ -158,8 +158,8 @@ bool are_at(size_t position, const OpRecord& record, const torch::jit::Stack& st
 bool stays_native(const OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
                   const CallSignature& signature, const torch::jit::Stack& stack) {
   const Ordinal& on = ordinal(index);
-  if (!on.home_device().host_accessible || !record.has_cpu_kernel || has_preference() ||
-      !are_at(on.home, record, stack)) {
+  if (!on.home_device().host_accessible || !record.has_cpu_kernel ||
+      has_preference(on) || !are_at(on.home, record, stack)) {
     return false;
   }
   // The last check counts the call, so no other check may follow it.
@@ -211,6 +211,13 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
   }
   choice->signature =
       inspected != nullptr ? inspected->signature : inspect_call(record, stack);
+  if (C10_UNLIKELY(on.overflows) && !has_preference()) {
+    const int id = on.working_device().id;
+    if (alone || !is_refused(record, id, choice->signature.type())) {
+      take_row_if_it_can(*row, stack, choice);
+    }
+    return;
+  }
   const bool asked = inspected != nullptr && inspected->quick.has_value();
   if (!several && home.host_accessible && on.devices.size() == 1) {
     choose_on_one(record, *row, index, stack, asked ? &*inspected->quick : nullptr,
@@ -263,7 +270,7 @@ std::optional<bool> goes_native_at_home(const OpRecord& record, c10::DeviceIndex
                                         const CallSignature& signature) {
   const Ordinal& on = ordinal(index);
   const PhysicalDevice& home = on.home_device();
-  if (is_explaining() || has_preference() || is_on_shard() || !home.host_accessible ||
+  if (is_explaining() || has_preference(on) || is_on_shard() || !home.host_accessible ||
       is_capturing(index) || kernel_policy() != KernelPolicy::automatic) {
     return std::nullopt;
   }

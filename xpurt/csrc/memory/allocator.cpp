@@ -176,7 +176,9 @@ class CachingAllocator final : public c10::DeviceAllocator {
     memory_of(index).reset_peak_stats();
   }
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override {
-    const MemoryAmounts amounts = memory_of(index).amounts();
+    const Ordinal& on = ordinal(index);
+    const MemoryAmounts amounts =
+        on.overflows ? working_memory(on) : memory_of(index).amounts();
     return {amounts.free, amounts.total};
   }
 };

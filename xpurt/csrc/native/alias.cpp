@@ -11,6 +11,10 @@ bool host_reads(c10::DeviceIndex index) {
   return ordinal(index).home_device().host_accessible;
 }
 
+bool host_computes(c10::DeviceIndex index) {
+  return ordinal(index).working_device().host_accessible;
+}
+
 c10::DispatchKeySet host_keys(c10::DispatchKeySet keys) {
   return kXpuToHost(keys);
 }

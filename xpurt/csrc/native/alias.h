@@ -27,6 +27,9 @@ c10::DispatchKeySet host_keys(c10::DispatchKeySet keys);
 // Whether native kernels use tensors of xpu:index in place.
 bool host_reads(c10::DeviceIndex index);
 
+// Whether they are meant to: the same, but where a GPU does the work.
+bool host_computes(c10::DeviceIndex index);
+
 // Whether a tensor is only sizes and strides over one storage.
 inline bool is_plain(c10::DispatchKeySet keys) {
   constexpr c10::DispatchKeySet others(

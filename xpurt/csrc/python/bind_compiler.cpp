@@ -175,6 +175,7 @@ class HostCode {
 
 void bind_compiler(py::module_& m) {
   m.def("host_reads", &host_reads);
+  m.def("host_computes", &host_computes);
   m.def("is_host", [](c10::DeviceIndex index) { return ordinal(index).is_host(); });
   py::class_<HostCode>(m, "HostCode")
       .def(py::init<py::object, c10::DeviceIndex, std::vector<size_t>,

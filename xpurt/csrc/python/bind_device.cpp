@@ -99,7 +99,10 @@ py::dict facts_of(const PhysicalDevice& physical) {
 
 py::list device_facts(c10::DeviceIndex index) {
   py::list result;
-  for (const PhysicalDevice* each : ordinal(index).devices) {
+  const Ordinal& on = ordinal(index);
+  for (const PhysicalDevice* each : on.devices) {
+    // Under overflow, home is only memory.
+    if (on.overflows && each == &on.home_device()) continue;
     result.append(facts_of(*each));
   }
   return result;

@@ -50,7 +50,7 @@ py::list devices_reported() {
   for (const DeviceReportRow& row : device_report()) {
     rows.append(py::make_tuple(row.device, row.moves, row.bytes_moved, row.split_ops,
                                row.timed_calls, row.predicted_us, row.measured_us,
-                               row.busy_us, row.gained_us));
+                               row.busy_us, row.gained_us, row.bytes_evicted));
   }
   return rows;
 }

@@ -6,6 +6,7 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <array>
 #include <functional>
 #include <memory>
 
@@ -111,8 +112,16 @@ void bind_share(py::module_& m) {
   testing.def("shards_run", &shards_run);
   testing.def("transfers_to", [](c10::DeviceIndex index) {
     std::vector<std::pair<uint64_t, uint64_t>> result;
-    for (const Transfers& each : transfers_to(index)) {
+    for (const Transfers& each : transfers_of(index)) {
       result.emplace_back(each.count, each.bytes);
+    }
+    return result;
+  });
+  m.def("replica_counts", [](c10::DeviceIndex index) {
+    std::vector<std::array<uint64_t, 4>> result;
+    for (const Transfers& each : transfers_of(index)) {
+      const uint64_t resident = replica_bytes(index, result.size());
+      result.push_back({resident, each.bytes, each.from, each.evicted});
     }
     return result;
   });

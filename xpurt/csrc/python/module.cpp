@@ -47,7 +47,7 @@ void bind_placement(py::module_& m) {
     });
   });
   m.def("install_placement", &install_placement, py::arg("mapping"),
-        py::arg("ordinals"), py::arg("remark") = "");
+        py::arg("ordinals"), py::arg("remark") = "", py::arg("overflows") = false);
   m.def("open_placement", &open_placement);
   m.def("refuse_forks", &refuse_forks);
   m.def("uninstall_placement", [] {

@@ -137,7 +137,7 @@ Tensor block_values_on_cpu(const Tensor& blocks, int64_t format, at::ScalarType 
 }
 
 bool host_reads_all_of(const Tensor& x, const Tensor& weight) {
-  return host_reads((x.is_xpu() ? x : weight).device().index());
+  return host_computes((x.is_xpu() ? x : weight).device().index());
 }
 
 template <typename... Arguments>
@@ -209,7 +209,7 @@ Tensor block_linear_on_xpu(const Tensor& x, const Tensor& blocks, int64_t format
 }
 
 Tensor block_values_on_xpu(const Tensor& blocks, int64_t format, at::ScalarType type) {
-  if (host_reads(blocks.device().index())) {
+  if (host_computes(blocks.device().index())) {
     return on_host("xpurt::block_values", blocks, blocks, format, type);
   }
   const BlockWeight weight = checked_blocks("block_values", blocks, format);

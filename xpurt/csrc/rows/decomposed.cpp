@@ -119,13 +119,13 @@ bool Decomposition::accepts(const Stack& stack) const {
   if (is_left_to_host(has_cpu_kernel_, op_.schema(), stack, *device)) return false;
   if (asks_meta && !have_types_of_results(functional_, stack, outs_)) return false;
   const Ordinal& there = ordinal(device->index());
-  if (spec_.native_on_cpu && there.home_device().is_cpu &&
+  if (spec_.native_on_cpu && there.working_device().is_cpu &&
       kernel_policy() == KernelPolicy::automatic && !is_capturing(device->index())) {
     return false;
   }
   // Without double, one copy of the operands for PyTorch's kernel is better than one
   // for each op of the function, some of which have no kernel for the CPU.
-  return there.home_device().is_opencl && (!needs_fp64 || has_fp64(there));
+  return there.working_device().is_opencl && (!needs_fp64 || has_fp64(there));
 }
 
 OperatorHandle Decomposition::form() const {

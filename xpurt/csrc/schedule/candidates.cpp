@@ -162,7 +162,7 @@ Moves moves_of(const Work& work, const Ordinal& devices, size_t position,
 }
 
 uint64_t positions_for(const Work& work, const Ordinal& devices) {
-  const std::string kind = preference();
+  const std::string kind = preference(devices);
   uint64_t able = 0, preferred = 0;
   for (size_t position = 0; position < devices.devices.size(); ++position) {
     const PhysicalDevice& device = *devices.devices[position];

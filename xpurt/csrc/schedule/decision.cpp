@@ -234,7 +234,8 @@ class Deciding {
     if (clock_ != nullptr) {
       partition_call(call_, work_, stream_, costs_, found, *clock_, calls, &decision_);
       report(decision_, devices_);
-      if (learns_ && !has_preference()) count_in_program(decision_, stream_, *clock_);
+      if (learns_ && !has_preference(devices_))
+        count_in_program(decision_, stream_, *clock_);
       if (!decision_.proportions.empty()) return;
       if (!decision_.native) {
         clock_->book(decision_.position, decision_.finish_us, decision_.now_us);
@@ -353,7 +354,7 @@ class Deciding {
   const bool samples_ = learns_ && call_.learns;
   const bool cacheable_ =
       !is_explaining() &&
-      (!several_ || (mode_ != LearningMode::planned && !has_preference() &&
+      (!several_ || (mode_ != LearningMode::planned && !has_preference(devices_) &&
                      !is_home_only() && count_ <= kHolderBits && stream_.idle() &&
                      !work_.residency.is_short_of_memory()));
   uint64_t version_ = 0;

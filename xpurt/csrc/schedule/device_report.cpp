@@ -33,7 +33,8 @@ std::vector<DeviceReportRow> device_report() {
     }
     if (count.moves == 0 && count.shards == 0 && seen.busy_us <= 0) continue;
     rows.push_back({device->name, count.moves, count.bytes, count.shards, seen.calls,
-                    seen.predicted_us, seen.measured_us, seen.busy_us, seen.gained_us});
+                    seen.predicted_us, seen.measured_us, seen.busy_us, seen.gained_us,
+                    count.evicted_bytes});
   }
   return rows;
 }

@@ -31,6 +31,7 @@ struct DeviceReportRow {
   double measured_us;    // of the timed calls
   double busy_us;        // predicted, of all ops for which the device was chosen
   double gained_us;      // predicted, by these ops, over the best device alone
+  uint64_t bytes_evicted;
 };
 // One row for each device with a copy, a shard or a predicted time.
 std::vector<DeviceReportRow> device_report();

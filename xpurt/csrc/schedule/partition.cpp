@@ -217,7 +217,7 @@ void take_partition(const Partition& chosen, bool learns, Stream& stream,
 
 bool is_divisible(const CallToDecide& call, const Work& work, const Stream& stream) {
   const bool is_large = work.bytes >= kMinBytes || work.flops >= kMinFlops;
-  return call.cost.rows >= 2 && is_large && !has_preference() &&
+  return call.cost.rows >= 2 && is_large && !has_preference(stream.ordinal()) &&
          !must_run_at_home(work) && stream.orders_by_data();
 }
 

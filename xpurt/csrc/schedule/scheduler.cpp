@@ -92,6 +92,16 @@ bool has_preference() noexcept {
   return !preference().empty();
 }
 
+std::string preference(const Ordinal& devices) {
+  std::string kind = preference();
+  if (kind.empty() && devices.overflows) kind = devices.working_device().kind();
+  return kind;
+}
+
+bool has_preference(const Ordinal& devices) noexcept {
+  return devices.overflows || has_preference();
+}
+
 std::string set_preference(const std::string& kind) {
   const bool known = std::ranges::find(kPreferences, kind) != kPreferences.end();
   TORCH_CHECK_VALUE(kind.empty() || known,

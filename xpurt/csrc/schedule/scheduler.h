@@ -64,6 +64,10 @@ std::string set_preference(const std::string& kind);
 std::string preference();
 bool has_preference() noexcept;
 
+// The same, or else the kind of the GPU of an ordinal that overflows.
+std::string preference(const Ordinal& devices);
+bool has_preference(const Ordinal& devices) noexcept;
+
 // Number of preferences set now, in all threads.
 int preferences_held() noexcept;
 

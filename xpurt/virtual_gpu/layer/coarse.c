@@ -171,9 +171,14 @@ cl_int coarse_copy(cl_command_queue queue, cl_bool blocking, void* to, const voi
   cl_event done = NULL;
   cl_int error = use_range(use, to, size, MAY_BE_OF_HOST);
   if (error == CL_SUCCESS) error = use_range(use, from, size, MAY_BE_OF_HOST);
+  cl_event turn = NULL;
   if (error == CL_SUCCESS)
-    error = next.clEnqueueSVMMemcpy(queue, blocking, to, from, size, wait_count, waits,
-                                    &done);
+    error = take_link(queue, to, from, size, wait_count, waits, &turn);
+  if (error == CL_SUCCESS)
+    error = next.clEnqueueSVMMemcpy(queue, blocking, to, from, size,
+                                    turn == NULL ? wait_count : 1,
+                                    turn == NULL ? waits : &turn, &done);
+  if (turn != NULL) next.clReleaseEvent(turn);
   if (event != NULL) *event = done;
   return end_use(use, error, done, event == NULL);
 }

@@ -1,4 +1,5 @@
 // XPURT_VIRTUAL_GPU_DELAY_US, and xpurt_virtual_gpu_delay(): a slow device.
+// XPURT_VIRTUAL_GPU_LINK: a slow way to its memory.
 //
 // Note [The device's timeline]
 // The delay passes on the timeline of the device. A kernel waits for a user event, and
@@ -6,13 +7,15 @@
 // thread that submits does not sleep. Nor does a driver thread: there are only as many
 // as cores, and the CPU device beside this one needs them. No core is kept busy by
 // waiting. The device is busy with one delay at a time, whichever queue a kernel comes
-// from: a second stream does not make a slow device faster. Copies and fills are not
-// delayed.
+// from: a second stream does not make a slow device faster. Fills are not delayed.
+//
+// A copy between the memory of the host and of the device waits in the same way for the
+// time that the link takes for its bytes. The link has a timeline of its own, so copies
+// pass beside kernels, and one after the other in either direction.
 //
 // A marker behind a kernel's dependencies has a callback. The callback sets the
 // kernel's turn: the delay is added to the later of now and the end of the turn before
-// it. So turns are served in the order of the callbacks, and a first-in first-out list
-// is enough.
+// it on the same timeline.
 //
 // In event profiling, a kernel starts where its delay starts, so that measured costs
 // include the delay.
@@ -22,11 +25,18 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "layer.h"
+#include "coarse.h"
+#include "memory.h"
+
+typedef struct {
+  uint64_t busy_until_ns;
+} Timeline;
 
 typedef struct Turn {
   cl_event event;  // completed when the turn comes
   cl_command_queue queue;
+  Timeline* on;
+  uint64_t length_ns;
   uint64_t due_ns;
   struct Turn* next;
 } Turn;
@@ -40,9 +50,8 @@ __attribute__((visibility("default"))) void xpurt_virtual_gpu_delay(uint64_t us)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
-static Turn* first;
-static Turn* last;
-static uint64_t busy_until_ns;
+static Turn* first;  // by due_ns
+static Timeline of_kernels, of_link;
 static size_t pending;  // turns that were taken and have not ended
 static bool hurry;      // the process is about to end
 static Turn* ended_at_exit;
@@ -89,7 +98,6 @@ static void* serve(void* unused) {
     } else {
       Turn* const turn = first;
       first = turn->next;
-      if (first == NULL) last = NULL;
       // Completing the event may run callbacks, which may set further turns.
       pthread_mutex_unlock(&lock);
       end_turn(turn, CL_COMPLETE);
@@ -133,15 +141,13 @@ static void start_serving(void) {
 
 static void set_turn(Turn* turn) {
   pthread_mutex_lock(&lock);
-  const uint64_t now = now_ns();
-  busy_until_ns = (busy_until_ns > now ? busy_until_ns : now) + atomic_load(&delay_ns);
-  turn->due_ns = busy_until_ns;
-  turn->next = NULL;
-  if (last == NULL)
-    first = turn;
-  else
-    last->next = turn;
-  last = turn;
+  const uint64_t now = now_ns(), busy_until_ns = turn->on->busy_until_ns;
+  turn->due_ns = (busy_until_ns > now ? busy_until_ns : now) + turn->length_ns;
+  turn->on->busy_until_ns = turn->due_ns;
+  Turn** at = &first;
+  while (*at != NULL && (*at)->due_ns <= turn->due_ns) at = &(*at)->next;
+  turn->next = *at;
+  *at = turn;
   pthread_cond_broadcast(&changed);
   pthread_mutex_unlock(&lock);
 }
@@ -161,10 +167,11 @@ static bool is_in_order(cl_command_queue queue) {
   return (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
 }
 
-// Creates the event for which a kernel behind `waits` has to wait. It also stands for
+// Creates the event for which a command behind `waits` has to wait. It also stands for
 // `waits`. The caller releases it.
-static cl_int take_turn(cl_command_queue queue, cl_context context, cl_uint wait_count,
-                        const cl_event* waits, cl_event* event) {
+static cl_int take_turn(Timeline* on, uint64_t length_ns, cl_command_queue queue,
+                        cl_context context, cl_uint wait_count, const cl_event* waits,
+                        cl_event* event) {
   static pthread_once_t started = PTHREAD_ONCE_INIT;
   pthread_once(&started, start_serving);
   Turn* const turn = serving ? calloc(1, sizeof *turn) : NULL;
@@ -176,6 +183,8 @@ static cl_int take_turn(cl_command_queue queue, cl_context context, cl_uint wait
     return error;
   }
   turn->queue = queue;
+  turn->on = on;
+  turn->length_ns = length_ns;
   next.clRetainCommandQueue(queue);
   pthread_mutex_lock(&lock);
   pending++;
@@ -213,7 +222,8 @@ static cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint d
     return next.clEnqueueNDRangeKernel(queue, kernel, dims, offset, global, local,
                                        wait_count, waits, event);
   cl_event turn = NULL;
-  cl_int error = take_turn(queue, context, wait_count, waits, &turn);
+  cl_int error = take_turn(&of_kernels, atomic_load(&delay_ns), queue, context,
+                           wait_count, waits, &turn);
   if (error != CL_SUCCESS) return error;
   error = next.clEnqueueNDRangeKernel(queue, kernel, dims, offset, global, local, 1,
                                       &turn, event);
@@ -225,6 +235,23 @@ static cl_int enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uint wai
                            const cl_event* waits, cl_event* event) {
   const size_t one = 1;
   return enqueue_kernel(queue, kernel, 1, NULL, &one, &one, wait_count, waits, event);
+}
+
+static bool is_of_device(const void* address) {
+  Allocation in;
+  return (settings.svm && is_coarse(address)) ||
+         (find_allocation(address, &in) && in.kind == DEVICE_MEMORY);
+}
+
+cl_int take_link(cl_command_queue queue, const void* to, const void* from, size_t size,
+                 cl_uint wait_count, const cl_event* waits, cl_event* event) {
+  *event = NULL;
+  if (settings.link_gb_per_s <= 0 || is_of_device(to) == is_of_device(from))
+    return CL_SUCCESS;
+  const cl_context context = context_of_queue(queue);
+  if (!is_gpu_context(context)) return CL_SUCCESS;
+  const double ns = (double)size / settings.link_gb_per_s;
+  return take_turn(&of_link, (uint64_t)ns, queue, context, wait_count, waits, event);
 }
 
 static bool was_delayed(cl_event event) {

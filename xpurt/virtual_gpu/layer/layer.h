@@ -45,6 +45,7 @@ typedef struct {
   bool fp64;
   bool fp16;
   uint64_t delay_ns;      // per kernel; 0: none
+  double link_gb_per_s;   // between the memory of host and device; 0: as fast as it is
   uint64_t memory_bytes;  // 0: what the CPU device reports
   uint64_t fail_after;    // kernels; 0: never
   Limits limits;
@@ -83,6 +84,11 @@ bool is_gpu_context(cl_context context);
 
 // Whether the queue belongs to the virtual GPU and the virtual GPU has failed.
 bool takes_no_work(cl_command_queue queue);
+
+// The event for which a copy behind `waits` has to wait, and which stands for them, if
+// the copy takes the link; else null. The caller releases it.
+cl_int take_link(cl_command_queue queue, const void* to, const void* from, size_t size,
+                 cl_uint wait_count, const cl_event* waits, cl_event* event);
 
 void hook_platforms(cl_icd_dispatch* table);
 void hook_devices(cl_icd_dispatch* table);

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,17 @@ static uint64_t number_of(const char* name) {
   const unsigned long long number = strtoull(value, &end, 10);
   if (errno == 0 && *end == '\0' && isdigit((unsigned char)*value)) return number;
   fprintf(stderr, "xpurt virtual GPU: %s=%s is no whole number; ignored\n", name,
+          value);
+  return 0;
+}
+
+static double positive_of(const char* name) {
+  const char* value = value_of(name);
+  if (*value == '\0') return 0;
+  char* end = NULL;
+  const double number = strtod(value, &end);
+  if (*end == '\0' && number > 0 && isfinite(number)) return number;
+  fprintf(stderr, "xpurt virtual GPU: %s=%s is no number above 0; ignored\n", name,
           value);
   return 0;
 }
@@ -96,6 +108,7 @@ void read_settings(void) {
   settings.fp16 = strcmp(value_of("XPURT_VIRTUAL_GPU_FP16"), "0") != 0;
   read_limits(value_of("XPURT_VIRTUAL_GPU_LIMITS"), &settings.limits);
   settings.delay_ns = 1000 * number_of("XPURT_VIRTUAL_GPU_DELAY_US");
+  settings.link_gb_per_s = positive_of("XPURT_VIRTUAL_GPU_LINK");
   settings.memory_bytes = number_of("XPURT_VIRTUAL_GPU_MEMORY");
   settings.fail_after = number_of("XPURT_VIRTUAL_GPU_FAIL_AFTER");
 }

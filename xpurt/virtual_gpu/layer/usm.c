@@ -189,9 +189,16 @@ static cl_int copy(cl_command_queue queue, cl_bool blocking, void* to, const voi
   cl_int error = translate_on(queue, BY_COPY, to, size, call, &real_to);
   if (error == CL_SUCCESS)
     error = translate_on(queue, BY_COPY, from, size, call, &real_from);
+  cl_event turn = NULL;
+  if (error == CL_SUCCESS)
+    error = take_link(queue, to, from, size, wait_count, waits, &turn);
   if (error != CL_SUCCESS) return error;
-  return below.copy(queue, blocking, real_to, real_from, size, wait_count, waits,
-                    event);
+  if (turn == NULL)
+    return below.copy(queue, blocking, real_to, real_from, size, wait_count, waits,
+                      event);
+  error = below.copy(queue, blocking, real_to, real_from, size, 1, &turn, event);
+  next.clReleaseEvent(turn);
+  return error;
 }
 
 static cl_int migrate(cl_command_queue queue, const void* address, size_t size,

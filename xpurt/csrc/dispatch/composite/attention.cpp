@@ -103,7 +103,7 @@ bool takes_fused(const Tensor& query, const Tensor& key, const Tensor& value,
     return false;
   }
   const c10::DeviceIndex index = query.device().index();
-  if (!host_reads(index) || is_capturing(index)) {
+  if (!host_computes(index) || is_capturing(index)) {
     return (fused_is_required || !is_traced(query)) &&
            has_kernel(query, key, value, mask, dropout);
   }

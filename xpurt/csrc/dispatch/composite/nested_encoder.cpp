@@ -34,7 +34,7 @@ using torch::jit::Stack;
 bool computes_here(const Tensor& tensor) {
   const KernelPolicy policy = kernel_policy();
   if (!tensor.is_xpu() || policy == KernelPolicy::native) return false;
-  return policy == KernelPolicy::sycl || !host_reads(tensor.device().index());
+  return policy == KernelPolicy::sycl || !host_computes(tensor.device().index());
 }
 
 // Sequences of rows of one width, one after the other in memory.

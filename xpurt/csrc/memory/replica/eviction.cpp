@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "memory/replica/table.h"
+#include "memory/replica/transfers.h"
 
 namespace xpurt::replicas {
 namespace {
@@ -93,6 +94,7 @@ bool evict(const PhysicalDevice& device, size_t bytes, Stream& stream) {
       }
     }
     freed += copy.memory.bytes;
+    count_eviction(device, copy.memory.bytes);
     memory.give_back(std::move(copy.memory));
     copy.memory = {};
     copy.valid = {};

@@ -317,4 +317,12 @@ size_t replica_bytes(c10::DeviceIndex index, size_t position) {
   return pool(device).bytes_taken();
 }
 
+MemoryAmounts working_memory(const Ordinal& on) {
+  const PhysicalDevice& device = on.working_device();
+  return memory_amounts(device.device, device.total_memory, [&] {
+    std::lock_guard<Mutex> lock(table().mutex);
+    return pool(device).bytes_taken();
+  });
+}
+
 }  // namespace xpurt

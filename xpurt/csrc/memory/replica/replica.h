@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "device/memory_amounts.h"
 #include "host/intervals.h"
 #include "stream/stream.h"
 #include "stream/work_recording.h"
@@ -120,6 +121,9 @@ bool is_valid_on(const c10::StorageImpl& storage, size_t position);
 
 // Bytes that replicas occupy on the device at `position` of xpu:index.
 size_t replica_bytes(c10::DeviceIndex index, size_t position);
+
+// The memory of the device that an ordinal works on, if it overflows.
+MemoryAmounts working_memory(const Ordinal& on);
 
 // Called when the block at `base` is freed.
 void forget_replicas(void* base) noexcept;

@@ -13,6 +13,11 @@ namespace {
 
 std::atomic<size_t> entries{0};
 
+constexpr const char* kNoRoom =
+    " All operands of one op have to fit into the GPU's memory together. Make the op "
+    "smaller, or use the mapping \"AUTO\", under which the CPU computes what has no "
+    "room on a GPU.";
+
 void count_entries() {
   entries.store(table().copies.size() + table().freed_homes.size(),
                 std::memory_order_release);
@@ -25,7 +30,8 @@ void transfer(Copies& copies, size_t from_position, size_t to_position, Interval
   const Ordinal& devices = copies.on;
   ReplicaMemory& from = copies.by_position[from_position].memory;
   ReplicaMemory& to = copies.by_position[to_position].memory;
-  count_transfer(*devices.devices[to_position], range.size());
+  count_transfer(*devices.devices[from_position], *devices.devices[to_position],
+                 range.size());
   Uses before = to.uses.all();
   before.add(from.uses.written);
   const auto copied = [&](size_t position, void* into, const void* out_of) {
@@ -168,7 +174,8 @@ void ensure_memory(Copies& copies, size_t position, Stream& stream) {
   TORCH_CHECK_WITH(OutOfMemoryError, copy.memory.pointer != nullptr,
                    "XPU out of memory: ", device.name, " has no room for a copy of ",
                    bytes, " bytes; ", pool(device).bytes_taken(),
-                   " bytes are held by other copies.");
+                   " bytes are held by other copies.",
+                   copies.on.overflows ? kNoRoom : "");
 }
 
 void fetch(Copies& copies, size_t position, Interval range, Stream& stream) {

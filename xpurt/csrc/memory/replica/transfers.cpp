@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "device/device_counts.h"
 #include "host/mutex.h"
 
 namespace xpurt {
@@ -19,15 +20,24 @@ TransferCounts& transfer_counts() {
 
 }  // namespace
 
-void count_transfer(const PhysicalDevice& device, uint64_t bytes) {
+void count_transfer(const PhysicalDevice& from, const PhysicalDevice& to,
+                    uint64_t bytes) {
   TransferCounts& counts = transfer_counts();
   std::lock_guard<Mutex> lock(counts.mutex);
-  Transfers& counted = counts.by_device[&device];
+  Transfers& counted = counts.by_device[&to];
   ++counted.count;
   counted.bytes += bytes;
+  counts.by_device[&from].from += bytes;
 }
 
-std::vector<Transfers> transfers_to(c10::DeviceIndex index) {
+void count_eviction(const PhysicalDevice& device, uint64_t bytes) {
+  count_evicted(device.id, bytes);
+  TransferCounts& counts = transfer_counts();
+  std::lock_guard<Mutex> lock(counts.mutex);
+  counts.by_device[&device].evicted += bytes;
+}
+
+std::vector<Transfers> transfers_of(c10::DeviceIndex index) {
   TransferCounts& counts = transfer_counts();
   std::lock_guard<Mutex> lock(counts.mutex);
   std::vector<Transfers> result;
