@@ -8,6 +8,7 @@ import pytest
 import torch
 from ops_that_run import Ops
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from xpurt.functional import panels
 from xpurt.optimization import fused_linear
@@ -37,8 +38,9 @@ def run(x: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, bool]:
 def test_values(device: str, columns: int, inner: int, rows: int, biased: bool) -> None:
     weight, bias = parameters(columns, inner, torch.bfloat16, device)
     x = (torch.randn(rows, 1, inner) + 0.5).bfloat16()
-    found, used = run(x.to(device), weight, bias if biased else None)
-    assert used
+    given = x.to(device), weight, bias if biased else None
+    with torch.no_grad():
+        found = torch.ops.xpurt.row_linear(*given)
     assert found.shape == (rows, 1, columns)
     wide, of_weight = x.double(), weight.detach().cpu().double()
     wanted = wide @ of_weight.T + (bias.detach().cpu().double() if biased else 0)
@@ -59,8 +61,18 @@ def test_parameters_in_float32_under_autocast() -> None:
     torch.testing.assert_close(found.double(), wanted, rtol=2**-8, atol=1e-5)
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_calls_by_rows(device: str, rows: int) -> None:
+    weight, bias = parameters(9, 64, torch.bfloat16, device)
+    x = torch.randn(rows, 64).bfloat16().to(device)
+    found, used = run(x, weight, bias)
+    assert used
+    wanted = F.linear(x, weight, bias)
+    torch.testing.assert_close(found, wanted.detach(), rtol=2**-7, atol=1e-4)
+
+
 @pytest.mark.parametrize(
-    ("rows", "dtype"), [(5, torch.bfloat16), (1, torch.float32), (2, torch.float32)]
+    ("rows", "dtype"), [(3, torch.bfloat16), (1, torch.float32), (2, torch.float32)]
 )
 def test_other_calls(rows: int, dtype: torch.dtype) -> None:
     weight, bias = parameters(9, 64, dtype, "cpu")
@@ -77,10 +89,10 @@ def test_layers_of_one_input_are_not_copied_into_one() -> None:
 
 def test_a_value_that_is_not_finite_spoils_its_own_row() -> None:
     weight, _ = parameters(6, 64, torch.bfloat16, "cpu")
-    x = torch.randn(3, 64).bfloat16()
+    x = torch.randn(2, 64).bfloat16()
     x[1, 40] = math.inf
     found, _ = run(x, weight, None)
-    assert found[[0, 2]].isfinite().all()
+    assert found[0].isfinite().all()
     assert not found[1].isfinite().any()
 
 
