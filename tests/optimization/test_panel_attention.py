@@ -244,3 +244,29 @@ def test_keys_of_another_type() -> None:
         TypeError, match=r"keys in bfloat16; found Float.*\.bfloat16\(\)"
     ):
         panels(q.bfloat16(), q, q, None, False, 1.0)
+
+
+@pytest.mark.parametrize("mask", ["none", "of all heads", "of each head"])
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_a_token_of_grouped_heads_reads_the_keys_of_a_group_once(
+    groups: int, mask: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    q = torch.randn(2, 6, 1, 16)
+    k, v = torch.randn(2, 2, groups, 40, 16)
+    added = None
+    if mask != "none":
+        added = torch.randn(2, 6 if mask == "of each head" else 1, 1, 40)
+    of_mask = () if added is None else (added.double(),)
+    wanted = exact(q, k, v, *of_mask, enable_gqa=True)
+    stock, shapes = F.scaled_dot_product_attention, []
+
+    def recorded(query: Tensor, *rest: Any, **kwargs: Any) -> Tensor:
+        shapes.append(tuple(query.shape))
+        return stock(query, *rest, **kwargs)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", recorded)
+    with torch.no_grad():
+        found = attention(q, k, v, added, enable_gqa=True)
+    assert shapes == [(2, groups, 6 // groups, 16)]
+    assert found.shape == (2, 6, 1, 16)
+    assert_close(found.double(), wanted, rtol=0, atol=TOLERANCE)

@@ -44,6 +44,12 @@ def attention(
 ) -> Tensor:
     """F.scaled_dot_product_attention of the same arguments, by panels where they take
     less time and no gradient is asked for."""
+    if (
+        enable_gqa
+        and not is_causal
+        and _is_token_of_groups(query, key, value, attn_mask)
+    ):
+        return _token_of_groups(query, key, value, attn_mask, dropout_p, scale)
     kind = query.device.type
     if torch.is_autocast_enabled(kind):
         dtype = torch.get_autocast_dtype(kind)
@@ -63,6 +69,43 @@ def attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
         enable_gqa=enable_gqa,
     )  # fmt: skip
+
+
+def _is_token_of_groups(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+) -> bool:
+    """Of CPU tensors: the op of xpu tensors does the same, see Note [A token's grouped
+    heads]."""
+    if query.device.type != "cpu" or not query.dim() == key.dim() == value.dim() == 4:
+        return False
+    heads, groups = query.shape[1], key.shape[1]
+    return (
+        query.shape[2] == 1
+        and 0 < groups < heads
+        and heads % groups == 0
+        and value.shape[1] == groups
+        and (
+            mask is None
+            or (mask.dim() == 4 and mask.shape[2] == 1 and mask.shape[1] in (1, heads))
+        )
+    )
+
+
+def _token_of_groups(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    dropout_p: float,
+    scale: float | None,
+) -> Tensor:
+    """The heads of a group are queries of one head, whose keys are read once."""
+    groups = key.shape[1]
+    if mask is not None and mask.shape[1] > 1:
+        mask = mask.reshape(len(mask), groups, -1, mask.shape[3])
+    queries = query.reshape(len(query), groups, -1, query.shape[3])
+    out = attention(queries, key, value, mask, dropout_p, scale=scale)
+    return out.flatten(1, 2).unsqueeze(2)
 
 
 def _cast(x: Tensor, dtype: torch.dtype) -> Tensor:

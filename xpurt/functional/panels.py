@@ -17,6 +17,7 @@ of 1,024 input channels on, whose rows share sets of the cache. The primitive to
 """
 
 import math
+from functools import cache
 from typing import Final
 
 import torch
@@ -30,6 +31,10 @@ MOST_RESULTS: Final = {"AVX2": 2 << 20, "AVX512": 3 << 17}.get(
     torch.backends.cpu.get_cpu_capability(), 0
 )
 _FEWEST_OF_PRIMITIVE: Final = 1 << 24  # multiplications
+# Of `xpurt::row_linear`. One row of 2,048 and 16,384 channels took 1.09 of the time of
+# reading the weight and two 1.28; the primitive 1.52 and 1.63. Of four rows it took 1.19
+# of the primitive's time (AMD EPYC of Zen 4, one thread, 2026-12-01).
+_MOST_ROWS: Final = 2
 # Those that `xpurt::panel_linear` computes.
 ACTIVATIONS: Final = ("none", "relu", "gelu")
 
@@ -47,6 +52,23 @@ def takes_panels(x: Tensor, weight: Tensor) -> bool:
         and -columns % PANEL * 16 <= columns
         and (x.device.type == "cpu" or is_memory_of_host(x))
     )
+
+
+def takes_rows(x: Tensor, weight: Tensor, dtype: torch.dtype) -> bool:
+    """Whether a product in `dtype` is that of a few rows with a weight in bfloat16, which
+    `xpurt::row_linear` reads at the memory's rate. x: (..., in); weight: (out, in)."""
+    return (
+        dtype == torch.bfloat16
+        and 0 < x.numel() <= _MOST_ROWS * x.shape[-1]
+        and weight.numel() > 0
+        and _multiplies_rows()
+        and (x.device.type == "cpu" or is_memory_of_host(x))
+    )
+
+
+@cache
+def _multiplies_rows() -> bool:
+    return _WITH_AVX512 and bool(torch.cpu.get_capabilities().get("avx512_bf16"))
 
 
 def takes_packed_weight(x: Tensor, weight: Tensor) -> bool:

@@ -10,6 +10,7 @@ from xpurt.functional.panels import (
     pack_panels,
     takes_packed_weight,
     takes_panels,
+    takes_rows,
 )
 from xpurt.optimization.packed_weights import packed
 from xpurt.optimization.primitives import (
@@ -45,6 +46,8 @@ def linear(
     if _is_row_in_float32(x, dtype):
         return finished(F.linear(x, weight, bias), other, activation)
     x = x.to(dtype)
+    if takes_rows(x, weight, dtype):
+        return finished(_by_rows(x, weight, bias), other, activation)
     if x.device.type == "cpu":
         return _on_cpu(layers, x, other, activation)
     return _on_xpu(layers, x, other, activation, sizes)
@@ -67,7 +70,7 @@ def joined_linear(x: Tensor, layers: tuple[Layer, ...]) -> Tensor | None:
     sizes = [*x.shape[:-1], sum(len(weight) for weight, _ in layers)]
     if _take_panels(layers, x, dtype):
         return _by_panels(layers, x, None, NONE, sizes[-1])
-    if _is_row_in_float32(x, dtype):
+    if _is_row_in_float32(x, dtype) or takes_rows(x, layers[0][0], dtype):
         return None
     x = x.to(dtype)
     if x.device.type == "cpu":
@@ -102,6 +105,19 @@ def _by_panels(
     op = torch.ops.xpurt.panel_linear.default
     y: Tensor = op(x, *found, other, columns, activation.name if inside else "none")
     return y if inside else activation(y)
+
+
+def _by_rows(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    if weight.dtype == x.dtype and (bias is None or bias.dtype == x.dtype):
+        found: tuple[Tensor, Tensor | None] = weight, bias
+    else:
+        found = packed(
+            _parameters(((weight, bias),)),
+            ("rows", x.dtype),
+            lambda: in_type(x.dtype, weight, bias),
+        )
+    result: Tensor = torch.ops.xpurt.row_linear(x, *found)
+    return result
 
 
 def _on_cpu(

@@ -61,11 +61,14 @@ BlockActivations::BlockActivations(const void* x, c10::ScalarType type, int64_t 
     }
   }
   all_fit_ = true;
-  const auto write_middles = block_kernels().write_middles;
-  if (write_middles == nullptr || !has_eight_groups(weight)) return;
-  middles_.resize(words_.size() / 4);
-  for (size_t at = 0; at < words_.size(); at += 64) {
-    write_middles(words_.data() + at, middles_.data() + at / 4);
+  const BlockKernels& kernels = block_kernels();
+  if (kernels.unit_bytes == nullptr) return;
+  unit_bytes_ = kernels.unit_bytes(weight);
+  if (unit_bytes_ == 0) return;
+  units_.resize(rows_ * unit_bytes_);
+  for (int64_t row = 0; row < rows_; ++row) {
+    kernels.write_units(weight, words(row), scales(row),
+                        units_.data() + row * unit_bytes_);
   }
 }
 

@@ -64,10 +64,8 @@ class BlockActivations {
   const int16_t* words(int64_t row) const {
     return words_.data() + row * parts_ * kPart;
   }
-  // For has_eight_groups, where the kernels want them.
-  const int32_t* middles(int64_t row) const {
-    return middles_.data() + row * parts_ * kPart / 4;
-  }
+  // See unit_bytes in block_kernels.h.
+  const uint8_t* units(int64_t row) const { return units_.data() + row * unit_bytes_; }
   const PartScale* scales(int64_t row) const { return scales_.data() + row * parts_; }
 
  private:
@@ -80,7 +78,8 @@ class BlockActivations {
   int64_t together_;
   bool all_fit_ = false;
   std::vector<int16_t> words_;
-  std::vector<int32_t> middles_;
+  int64_t unit_bytes_ = 0;
+  std::vector<uint8_t> units_;
   std::vector<PartScale> scales_;
 };
 

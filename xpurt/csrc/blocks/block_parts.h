@@ -151,10 +151,15 @@ struct Q8_0 {
 };
 
 OF_BLOCKS Floats floats_of(uint64_t bytes) {
+#ifdef WITH_AVX2_AND_F16C
+  return _mm256_cvtepi32_ps(
+      _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(bytes))));
+#else
   using Eight = uint8_t __attribute__((vector_size(8)));
   Eight each;
   std::memcpy(&each, &bytes, sizeof(each));
   return __builtin_convertvector(__builtin_convertvector(each, Integers), Floats);
+#endif
 }
 
 // Of Q4_K and Q5_K: six bits for the factor and the offset of each part, in twelve

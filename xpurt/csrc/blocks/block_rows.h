@@ -6,6 +6,7 @@
 #include <c10/util/Half.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -19,45 +20,7 @@ namespace NAMESPACE {
 
 #include "blocks/block_parts.h"
 
-constexpr float kLargestWord = 32767;
-constexpr float kLeast = 1e-20F, kMost = 1e30F;  // all below is normal
-
-INSTRUCTIONS bool to_words(const float* x, int64_t size, int16_t* words,
-                           PartScale& scale) {
-  constexpr float kRounds = 3 << 22;  // a sum with it has no fraction
-  // Magnitudes as integers are in the same order, and NaN is the largest.
-  Integers most{};
-  for (int64_t k = 0; k < size; k += 8) {
-    Integers bits;
-    std::memcpy(&bits, x + k, sizeof(bits));
-    bits &= 0x7FFFFFFF;
-    most = bits > most ? bits : most;
-  }
-  int32_t most_bits = 0;
-  for (int i = 0; i < 8; ++i) most_bits = std::max(most_bits, most[i]);
-  scale = {0, 0};
-  const auto largest = std::bit_cast<float>(most_bits);
-  if (largest != 0 && !(largest >= kLeast && largest <= kMost)) return false;
-  if (largest == 0) {
-    std::fill_n(words, size, 0);
-    return true;
-  }
-  Integers sums{};
-  for (int64_t k = 0; k < size; k += 8) {
-    Floats values;
-    std::memcpy(&values, x + k, sizeof(values));
-    const Floats rounded = values * (kLargestWord / largest) + kRounds - kRounds;
-    const Integers integers = __builtin_convertvector(rounded, Integers);
-    sums += integers;
-    const EightWords half = __builtin_convertvector(integers, EightWords);
-    std::memcpy(words + k, &half, sizeof(half));
-  }
-  int32_t sum = 0;
-  for (int i = 0; i < 8; ++i) sum += sums[i];
-  scale.scale = largest / kLargestWord;
-  scale.sum = scale.scale / 8 * static_cast<float>(sum);
-  return true;
-}
+#include "blocks/activation_words.h"
 
 // Bytes: the processor itself looks no further than the end of a page. Of 20 MB in
 // memory, 4 bits took 1.64 ms for 2.36.
@@ -334,6 +297,7 @@ INSTRUCTIONS void multiply_rows(const BlockWeight& weight, const BlockActivation
 
 #include "blocks/block_values.h"
 #ifdef WITH_AVX512
+#include "blocks/bfloat16_rows.h"
 #include "blocks/wide_rows.h"
 #endif
 
@@ -367,7 +331,8 @@ void with_row_type(BlockFormat format, const Function& f) {
 void multiply(const BlockWeight& weight, const BlockActivations& x, int64_t begin,
               int64_t end, float* out) {
 #ifdef WITH_AVX512
-  if (has_eight_groups(weight)) return multiply_wide(weight, x, begin, end, out);
+  const auto by_format = [&](auto f) { f.multiply(weight, x, begin, end, out); };
+  if (with_wide_format(weight, by_format)) return;
 #endif
   if (has_eight_groups(weight)) {
     return multiply_rows<RowOfInt4By64>(weight, x, begin, end, out);
@@ -391,14 +356,15 @@ void write_values(const BlockWeight& weight, int64_t n, Out* out) {
 
 }  // namespace NAMESPACE
 
-const BlockKernels KERNELS{&NAMESPACE::to_words,
+const BlockKernels KERNELS{.to_words = &NAMESPACE::to_words,
 #ifdef WITH_AVX512
-                           &NAMESPACE::write_middles,
-#else
-                           nullptr,
+                           .unit_bytes = &NAMESPACE::unit_bytes,
+                           .write_units = &NAMESPACE::write_units,
+                           .multiply_bfloat16 = &NAMESPACE::multiply_bfloat16,
 #endif
-                           &NAMESPACE::multiply, &NAMESPACE::write_values<float>,
-                           &NAMESPACE::write_values<uint16_t>};
+                           .multiply = &NAMESPACE::multiply,
+                           .to_float = &NAMESPACE::write_values<float>,
+                           .to_bfloat16 = &NAMESPACE::write_values<uint16_t>};
 
 }  // namespace xpurt
 
