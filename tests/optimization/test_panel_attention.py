@@ -210,7 +210,8 @@ def times() -> Iterator[None]:
 
 
 @with_panels
-@pytest.mark.usefixtures("times")
+@pytest.mark.mappings("CPU")
+@pytest.mark.usefixtures("xpu", "times")
 def test_eager_xpu_tensors_learn_of_it() -> None:
     q, k, v = operands(128, 128, 64, "xpu")
     xpurt.op_report(reset=True)

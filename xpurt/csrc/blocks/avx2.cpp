@@ -1,4 +1,4 @@
-// For AVX2. AVX-512 would gain nothing: the memory is the limit.
+// For AVX2.
 #if defined(__x86_64__)
 #include <immintrin.h>
 

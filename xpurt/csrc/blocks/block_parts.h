@@ -53,6 +53,10 @@ OF_BLOCKS Part part_of_nibbles(const uint8_t* bytes) {
   return {read & 15, read >> 4};
 }
 
+OF_BLOCKS float half_of(uint32_t bits) {
+  return c10::Half(static_cast<uint16_t>(bits), c10::Half::from_bits());
+}
+
 // The float16 values of four bytes, and zeros.
 OF_BLOCKS Four two_floats_at(const uint8_t* bytes) {
   int32_t read;
@@ -61,8 +65,7 @@ OF_BLOCKS Four two_floats_at(const uint8_t* bytes) {
   return _mm_cvtph_ps(_mm_cvtsi32_si128(read));
 #else
   const auto both = static_cast<uint32_t>(read);
-  return Four{c10::detail::fp16_ieee_to_fp32_value(both & 0xFFFF),
-              c10::detail::fp16_ieee_to_fp32_value(both >> 16)};
+  return Four{half_of(both & 0xFFFF), half_of(both >> 16)};
 #endif
 }
 
@@ -72,7 +75,7 @@ OF_BLOCKS float float_at(const uint8_t* bytes) {
 #ifdef WITH_AVX2_AND_F16C
   return _cvtsh_ss(read);
 #else
-  return c10::detail::fp16_ieee_to_fp32_value(read);
+  return half_of(read);
 #endif
 }
 

@@ -25,7 +25,7 @@ OF_BLOCKS void write_words(const Words& words, float factor, float offset,
   float values[16];
   write_words(words, factor, offset, values);
   for (int i = 0; i < 16; ++i) {
-    out[i] = c10::detail::round_to_nearest_even(values[i]);
+    out[i] = c10::BFloat16(values[i]).x;
   }
 #endif
 }
@@ -59,7 +59,7 @@ OF_BLOCKS void write_value(float value, float* out) {
   *out = value;
 }
 OF_BLOCKS void write_value(float value, uint16_t* out) {
-  *out = c10::detail::round_to_nearest_even(value);
+  *out = c10::BFloat16(value).x;
 }
 
 // Groups of any multiple of 16. Byte j has the elements j and j + half.
