@@ -140,3 +140,45 @@ print(sum(map(is_here, experts[:4])), (moved() - before) / 80)
     often, moved_per_expert = line.split()
     assert int(often) >= 3
     assert float(moved_per_expert) < 0.25
+
+
+@pytest.mark.parametrize("memory", range(9, 60, 7))
+def test_any_memory_that_holds_an_op_is_enough(memory: int) -> None:
+    """`memory`: of the GPU, in MiB. The operands of an op take 8 MiB and little more."""
+    code = """rates((2e3, 1e9), (2e5, 1e9), 1e4)  # the GPU is to run all
+layers, x = weights(8), torch.randn(1024, 1024, device="xpu")[:8]
+for _ in range(3): y = run(layers, x)
+print(y.isfinite().all().item())
+check(layers, x, y)
+"""
+    (line,) = auto(
+        SETUP + code, XPURT_VIRTUAL_GPU_MEMORY=str(memory * MIB), XPURT_LEARN="0"
+    )
+    assert line == "True"
+
+
+@pytest.mark.parametrize("kernels", [3, 20, 50])
+def test_a_gpu_that_fails_in_between_gives_an_error_or_the_right_result(
+    kernels: int,
+) -> None:
+    code = """rates((2e4, 1e9), (2e5, 1e9), 1e4)
+copies = [torch.randn(1024, 1024) for _ in range(24)], torch.randn(8, 1024)
+wanted = run(*copies)
+layers, x = [each.to("xpu") for each in copies[0]], copies[1].to("xpu")
+for _ in range(6):
+    try:
+        y = run(layers, x).cpu()
+    except RuntimeError as error:
+        print(type(error).__name__, "lost" in str(error) or "fail" in str(error))
+    else:
+        torch.testing.assert_close(y, wanted, rtol=1e-3, atol=1e-3)
+        print("right")
+"""
+    lines = auto(
+        "import warnings; warnings.simplefilter('ignore')\n" + SETUP + code,
+        XPURT_VIRTUAL_GPU_MEMORY=str(48 * MIB),
+        XPURT_VIRTUAL_GPU_FAIL_AFTER=str(kernels),
+        XPURT_LEARN="0",
+    )
+    assert lines[-1] == "right"  # the CPU goes on
+    assert set(lines) <= {"right", "RuntimeError True", "DeviceFailure True"}
