@@ -6,10 +6,11 @@ import pytest
 
 from xpurt.command_line import cli
 from xpurt_tools import workloads
-from xpurt_tools.commands import co_execution_table, policy_table
+from xpurt_tools.commands import co_execution_table, larger_model_table, policy_table
 
-TOGETHER = f"{policy_table.CO_EXECUTION.begin}\nold\n{policy_table.CO_EXECUTION.end}\n"
-PAGE = f"# AUTO\n\n{policy_table.TABLES.begin}\nold\n{policy_table.TABLES.end}\n\n{TOGETHER}and more\n"
+SECTIONS = policy_table.TABLES, policy_table.CO_EXECUTION, policy_table.LARGER_MODELS
+PLACES = "\n".join(f"{each.begin}\nold\n{each.end}\n" for each in SECTIONS)
+PAGE = f"# AUTO\n\n{PLACES}and more\n"
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +21,9 @@ def small_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(co_execution_table, "MACHINES", machines)
     monkeypatch.setattr(co_execution_table, "SEEDS", [0])
     monkeypatch.setattr(co_execution_table, "FLEET_SEEDS", [0])
+    token = dict(list(larger_model_table.WORK.items())[:1])
+    monkeypatch.setattr(larger_model_table, "WORK", token)
+    monkeypatch.setattr(larger_model_table, "LAYERS", 2)
 
 
 def test_the_tables_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,12 +42,14 @@ def test_the_tables_are_put_into_a_page(tmp_path: Path) -> None:
     cli.main(["simulate", "--devices", "2", "--markdown", str(page)])
     text = page.read_text()
     assert text.startswith(f"# AUTO\n\n{policy_table.TABLES.begin}\n| machine |")
-    assert text.endswith(f"{policy_table.CO_EXECUTION.end}\nand more\n")
+    assert text.endswith(f"{policy_table.LARGER_MODELS.end}\nand more\n")
+    assert "| a token, bfloat16 | Arc B580 | half | " in text
+    assert "- Holds: auto takes at most 1.02 of the best of CPU alone" in text
     assert "| product 2048 | 0." in text
     assert "| alike, 2 | 0." in text
     assert "| cholesky | " in text
     assert "of dmda on the geomean; slower in " in text
-    assert "old" not in text
+    assert "\nold\n" not in text
 
 
 def test_a_page_without_a_place_is_left_alone(

@@ -169,7 +169,7 @@ def test_a_mapping_whose_memory_the_host_does_not_read(
     clock = Clock(native=1_000, kernels=400)
     call = clock.choice()
     call([1.5])
-    monkeypatch.setattr(_C, "host_reads", lambda index: False)
+    monkeypatch.setattr(_C, "host_computes", lambda index: False)
     call([1.5])
     assert clock.calls == ["native", "kernels"]
 

@@ -11,6 +11,10 @@ constexpr size_t kSmallRounding = 512;
 constexpr size_t kLargeRounding = size_t(2) << 20;  // from one MiB on
 constexpr size_t kLarge = size_t(1) << 20;
 
+// A copy that takes the last room would be evicted for the next results, and come back
+// behind them.
+constexpr size_t kForResults = size_t(4) << 20;
+
 size_t rounded(size_t bytes) {
   const size_t unit = bytes < kLarge ? kSmallRounding : kLargeRounding;
   return std::max<size_t>(1, (bytes + unit - 1) / unit) * unit;
@@ -82,7 +86,7 @@ bool ReplicaPool::has_cached(size_t bytes) {
 }
 
 bool ReplicaPool::may_have_room(size_t bytes) {
-  return bytes_reserved_ + rounded(bytes) <= limit_ || has_cached(bytes);
+  return bytes_reserved_ + rounded(bytes) + kForResults <= limit_ || has_cached(bytes);
 }
 
 size_t ReplicaPool::trim() {

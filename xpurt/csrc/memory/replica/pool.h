@@ -42,7 +42,8 @@ class ReplicaPool {
   // Whether take() can succeed without the driver.
   bool has_cached(size_t bytes);
 
-  // Whether take() may succeed: it is not known that the driver has no memory left.
+  // Whether take() may succeed and leave room for results: it is not known that the
+  // driver has no memory left.
   bool may_have_room(size_t bytes);
 
   // Frees cached segments without memory in use, after a wait for the work that uses
