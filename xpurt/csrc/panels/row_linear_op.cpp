@@ -16,8 +16,7 @@ Tensor row_linear_on_cpu(const Tensor& x, const Tensor& weight,
                          const MaybeTensor& bias) {
   TORCH_CHECK_NOT_IMPLEMENTED(multiplies_rows_of_bfloat16(), kRowLinear.name,
                               " wants a processor with AVX-512 that multiplies in "
-                              "bfloat16, which this one does "
-                              "not. Use ",
+                              "bfloat16, which this one does not. Use ",
                               kRowLinear.instead);
   TORCH_CHECK_VALUE(
       x.dim() > 0 && weight.dim() == 2 && x.size(-1) == weight.size(1), kRowLinear.name,

@@ -35,14 +35,12 @@ size_t explainers = 0;  // begun and not ended; guarded by the mutex, as kept() 
 std::string about_room(const Decision& decision, const Ordinal& devices) {
   if (decision.copies_to_stay) {
     return "its operands are copied there to stay: calls without them have lost as "
-           "much "
-           "time as that takes";
+           "much time as that takes";
   }
   const Candidate& chosen = decision.candidates[candidate_of(decision, devices)];
   if (chosen.streams_us > 0) {
     return "predicted to finish first, though it has no room for the operands, which "
-           "are "
-           "copied for each call";
+           "are copied for each call";
   }
   for (size_t position = 0; position < devices.devices.size(); ++position) {
     const Candidate& other = decision.candidates[position];

@@ -42,11 +42,11 @@ Residency::Residency(c10::ArrayRef<const c10::StorageImpl*> reads,
   for (size_t read = 0; read < reads.size(); ++read) {
     const HomeMemory& home = homes[read];
     const bool may_stream = is_short && home.is_ours && home.bytes >= kMinStreamed;
+    const Copies* copies = found(home);
     if (may_stream) {
-      find_or_make(home, devices);  // so that its uses are known
+      if (copies == nullptr) copies = &find_or_make(home, devices);  // to know its uses
       streamed_.resize(missing_.size());
     }
-    const Copies* copies = found(home);
     for (size_t position = 0; position < devices_; ++position) {
       const size_t holder = holder_of(devices, position);
       size_t& missing = missing_[read * devices_ + position];
